@@ -99,33 +99,33 @@ def of_elf(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     if not linked:
         return
     text = sum(section_bytes(path, ".text") for path in linked)
-    told = cell.parts.get(f"{EXECUTABLES}text", 0)
+    text_bytes = cell.parts.get(f"{EXECUTABLES}text", 0)
     yield Compared(
         who="readelf",
         what="`.text` of all executables",
         where=str(cell.key),
-        bot=f"{told:,}",
+        bot=f"{text_bytes:,}",
         other=f"{text:,}",
     )
     sizes = functions(device_files(seen.folder, ".o", ".hsaco"))
     for dispatch in cell.dispatches:
-        size, other = dispatch.code_bytes, sizes.get(same(dispatch.name))
+        size, tool_size = dispatch.code_bytes, sizes.get(same(dispatch.name))
         where = f"{cell.key}, {dispatch.name}"
         yield Compared(
             who="readelf",
             what="code of a dispatch function",
             where=where,
             bot=written(size),
-            other=written(other),
+            other=written(tool_size),
         )
 
 
 def functions(paths: Iterable[Path]) -> dict[str, int]:
     """Dispatch function → its size by `readelf`."""
-    found = {
+    sizes = {
         name: size for path in paths for name, size in function_bytes(path).items()
     }
-    return {same(name): size for name, size in found.items() if DISPATCH.search(name)}
+    return {same(name): size for name, size in sizes.items() if DISPATCH.search(name)}
 
 
 def of_notes(cell: Cell, seen: Compiled) -> Iterator[Compared]:
@@ -133,61 +133,66 @@ def of_notes(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     objects = device_files(seen.folder, ".hsaco")
     if not objects:
         return
-    found = {same(name): one for path in objects for name, one in kernels(path).items()}
+    kernels_by_name = {
+        same(name): kernel for path in objects for name, kernel in kernels(path).items()
+    }
     for metric, (key, take) in NOTES.items():
-        known = [one[key] for one in found.values() if key in one]
+        values = [kernel[key] for kernel in kernels_by_name.values() if key in kernel]
         yield of_metric(
             "llvm-readelf",
             cell,
             metric,
-            take(known) if known and len(known) == len(found) else None,
+            take(values) if values and len(values) == len(kernels_by_name) else None,
         )
     for dispatch in cell.dispatches:
-        told = (
+        bot_values = (
             dispatch.vgprs,
             dispatch.sgprs,
             dispatch.agprs,
             dispatch.vgpr_spills,
             dispatch.sgpr_spills,
         )
-        other = [
-            found.get(same(dispatch.name), {}).get(key) for key, _ in NOTES.values()
+        tool_values = [
+            kernels_by_name.get(same(dispatch.name), {}).get(key)
+            for key, _ in NOTES.values()
         ]
         where = f"{cell.key}, {dispatch.name}"
         yield Compared(
             who="llvm-readelf",
             what="registers and spills of a kernel",
             where=where,
-            bot=written(*told),
-            other=written(*other),
+            bot=written(*bot_values),
+            other=written(*tool_values),
         )
 
 
 def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     """Each PTX module assembled, and what `ptxas` says of its functions."""
     modules = {path: assembled(path) for path in device_files(seen.folder, ".ptx")}
-    for path, made in modules.items():
+    for path, module in modules.items():
         yield Compared(
             who="ptxas",
             what="assembled modules",
             where=f"{cell.key}, {path.name}",
             bot="",
-            other=made.complaint[:300],
+            other=module.complaint[:300],
         )
     if not modules or any(module.complaint for module in modules.values()):
         return
-    said = [
+    counts = [
         (same(name), count)
         for module in modules.values()
         for name, count in module.registers.items()
     ]
-    names, registers = sorted(name for name, _ in said), dict(said)
-    told = " ".join(sorted(same(dispatch.name) for dispatch in cell.dispatches))
+    names, registers = sorted(name for name, _ in counts), dict(counts)
+    dispatch_names = " ".join(
+        sorted(same(dispatch.name) for dispatch in cell.dispatches)
+    )
     yield Compared(
         who="ptxas",
         what="names of all entry points",
         where=str(cell.key),
-        bot=told,
+        bot=dispatch_names,
         other=" ".join(names),
     )
     yield of_metric(
@@ -200,7 +205,7 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
         sum(module.spill_bytes for module in modules.values()),
     )
     for dispatch in cell.dispatches:
-        where, other = (
+        where, tool_registers = (
             f"{cell.key}, {dispatch.name}",
             registers.get(same(dispatch.name)),
         )
@@ -209,7 +214,7 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
             what="registers of an entry point",
             where=where,
             bot=written(dispatch.registers),
-            other=written(other),
+            other=written(tool_registers),
         )
 
 
@@ -227,13 +232,16 @@ def of_sass(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     yield of_metric(who, cell, "sass_bytes", sum(size for _, size in code))
     sizes = {same(name): size for name, size in code}
     for dispatch in cell.dispatches:
-        where, other = f"{cell.key}, {dispatch.name}", sizes.get(same(dispatch.name))
+        where, tool_size = (
+            f"{cell.key}, {dispatch.name}",
+            sizes.get(same(dispatch.name)),
+        )
         yield Compared(
             who=who,
             what="machine code of an entry point",
             where=where,
             bot=written(dispatch.sass_bytes),
-            other=written(other),
+            other=written(tool_size),
         )
 
 
@@ -251,13 +259,13 @@ def of_spirv(cell: Cell, seen: Compiled) -> Iterator[Compared]:
 
 def missing_tools() -> dict[str, str]:
     """Tool → why nothing is held against it; empty where all are here."""
-    found = {}
+    reasons = {}
     for name in TOOLS:
         try:
             tool(name)
         except FileNotFoundError as error:
-            found[name] = str(error)
-    return found
+            reasons[name] = str(error)
+    return reasons
 
 
 def of_cell(
@@ -269,9 +277,9 @@ def of_cell(
     """
     for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="against-") as name:
-            seen = compiled(cell.command, binary, home, Path(name))
-            if seen.digest == cell.artifact_digest:
-                return list(all_of(cell, seen, set(missing)))
+            compiled_cell = compiled(cell.command, binary, home, Path(name))
+            if compiled_cell.digest == cell.artifact_digest:
+                return list(all_of(cell, compiled_cell, set(missing)))
     return [
         Unread(
             str(cell.key),
@@ -305,7 +313,7 @@ COMPARED: Mapping[Callable[[Cell, Compiled], Iterator[Compared]], tuple[str, ...
 
 def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:
     """Counts by tool and figure, and each figure that is not the same."""
-    figures = [one for one in found if isinstance(one, Compared)]
+    figures = [figure for figure in found if isinstance(figure, Compared)]
     counts = Counter((figure.who, figure.what, figure.equal) for figure in figures)
     kinds = list(dict.fromkeys((figure.who, figure.what) for figure in figures))
     rows = [
@@ -318,11 +326,11 @@ def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:
         " different."
     )
     yield from ("", *table(["tool", "figure", "equal", "different"], rows, left=2), "")
-    yield from (f"- {name} was left out: {why}" for name, why in missing.items())
+    yield from (f"- {name} was left out: {reason}" for name, reason in missing.items())
     yield from (
-        f"- not compared: `{one.where}`, {plain(one.why)}"
-        for one in found
-        if isinstance(one, Unread)
+        f"- not compared: `{unread.where}`, {plain(unread.why)}"
+        for unread in found
+        if isinstance(unread, Unread)
     )
     unequal = Counter(
         (figure.who, figure.what, figure.bot, figure.other)
@@ -336,13 +344,13 @@ def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:
     for key, count in sorted(unequal.items(), key=lambda item: (-item[1], item[0]))[
         :SHOWN
     ]:
-        who, what, told, other = key
-        said = (
-            f"the bot has {told[:80]}, {who} has {other[:80]}"
-            if told
-            else f"{who} prints: {plain(other[:200])}"
+        who, figure_name, bot_value, tool_value = key
+        difference = (
+            f"the bot has {bot_value[:80]}, {who} has {tool_value[:80]}"
+            if bot_value
+            else f"{who} prints: {plain(tool_value[:200])}"
         )
-        yield f"- {count} of {plain(what)}, such as `{first[key]}`: {said}"
+        yield f"- {count} of {plain(figure_name)}, such as `{first[key]}`: {difference}"
     if len(unequal) > SHOWN:
         yield f"- and {len(unequal) - SHOWN} more"
 
@@ -350,7 +358,7 @@ def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:
 def compiler(work: Work) -> Section:
     """The section of the page, over all measured cells of one release."""
     out = work.folder("compiler") / "snapshot.json"
-    words = [
+    arguments = [
         "measure",
         "--compiler",
         PAIR[1],
@@ -359,7 +367,7 @@ def compiler(work: Work) -> Section:
         "--out",
         str(out),
     ]
-    require(work.program(words, out.parent), words)
+    require(work.program(arguments, out.parent), arguments)
     cells = [
         cell
         for cell in from_json(out.read_text(encoding="utf-8")).cells
@@ -372,18 +380,18 @@ def compiler(work: Work) -> Section:
         return of_cell(cell, binary, home_of(cell.command, work.config.parent), missing)
 
     with ThreadPoolExecutor(work.jobs) as pool:
-        found = [one for cell in pool.map(asked, cells) for one in cell]
+        results = [result for cell in pool.map(asked, cells) for result in cell]
     heading = "## The figures beside those of the compiler's own tools"
     about = (
         f"IREE {PAIR[1]}, suite {work.suite}: {len(cells)} measured builds. Each"
         " command ran once more with dumps."
     )
     unsound = [
-        one
-        for one in found
-        if isinstance(one, Unread) or not (one.equal or one.who == "spirv-val")
+        result
+        for result in results
+        if isinstance(result, Unread) or not (result.equal or result.who == "spirv-val")
     ]
-    return Section([heading, "", about, *lines(found, missing)], not unsound)
+    return Section([heading, "", about, *lines(results, missing)], not unsound)
 
 
 if __name__ == "__main__":

@@ -73,13 +73,13 @@ def answered(finding: Mapping[str, Any], base: Anew, head: Anew) -> tuple[Answer
             return "not judged", f"{finding['limit']}: there are no two commands to run"
         return _as(base.ran and not head.ran), f"base {_ran(base)}, head {_ran(head)}"
     old, new = (side.figures.get(finding["metric"]) for side in (base, head))
-    said = f"anew {_shown(old)} → {_shown(new)}"
+    figures = f"anew {_shown(old)} → {_shown(new)}"
     if finding["kind"] == "unknown":
-        return _as(old is not None and new is None), said
+        return _as(old is not None and new is None), figures
     if new is None or (finding["kind"] == "change" and old is None):
-        return "false", said
+        return "false", figures
     value = new if finding["kind"] == "limit" else new - (old or 0)
-    return _as(value > finding["allowed"]), said
+    return _as(value > finding["allowed"]), figures
 
 
 def _as(borne_out: bool) -> Answer:
@@ -115,19 +115,19 @@ def anew(
     with tempfile.TemporaryDirectory(prefix="alarm-") as name:
         (Path(name) / "gated").mkdir()
         (Path(name) / "whole").mkdir()
-        seen = compiled(command, binary, home, Path(name) / "whole")
+        compiled_side = compiled(command, binary, home, Path(name) / "whole")
         limited = command.replace(LIFTED_LIMIT_FLAG, "")
         ran = (
-            seen.ran
+            compiled_side.ran
             if limited == command
             else compiled(limited, binary, home, Path(name) / "gated").ran
         )
-        rest = (
+        measured = (
             measured_alone(work, one=one, cell=cell, side=side, scratch=Path(name))
             if metrics - SECOND_SOURCE
             else {}
         )
-        return Anew(ran, figures_of(seen, metrics, rest))
+        return Anew(ran, figures_of(compiled_side, metrics, measured))
 
 
 def measured_alone(
@@ -135,7 +135,7 @@ def measured_alone(
 ) -> Mapping[str, int | None]:
     """The metrics of a cell that is measured by itself, from an empty cache."""
     out = scratch / "alone.json"
-    words = [
+    arguments = [
         "measure",
         "--compiler",
         one.compilers[side],
@@ -145,13 +145,15 @@ def measured_alone(
         str(out),
         *one.words[side],
     ]
-    words += [f"--model={cell['model']}", f"--target={cell['target']}"]
+    arguments += [f"--model={cell['model']}", f"--target={cell['target']}"]
     require(
-        replace(work, selectors=()).program(words, scratch, work.empty_cache(scratch)),
-        words,
+        replace(work, selectors=()).program(
+            arguments, scratch, work.empty_cache(scratch)
+        ),
+        arguments,
     )
-    (found,) = from_json(out.read_text(encoding="utf-8")).cells
-    return found.metrics
+    (measured_cell,) = from_json(out.read_text(encoding="utf-8")).cells
+    return measured_cell.metrics
 
 
 def judged(work: Work, one: Comparison) -> list[Alarm]:
@@ -163,10 +165,10 @@ def judged(work: Work, one: Comparison) -> list[Alarm]:
             findings[name_of(finding)].append(finding)
     cells = [cell for cell in report["cells"] if name_of(cell) in findings]
     with ThreadPoolExecutor(work.jobs) as pool:
-        found = pool.map(
+        alarms_of_cells = pool.map(
             lambda cell: of_cell(work, one, cell, findings[name_of(cell)]), cells
         )
-        return [alarm for alarms in found for alarm in alarms]
+        return [alarm for alarms in alarms_of_cells for alarm in alarms]
 
 
 def of_cell(
@@ -179,34 +181,34 @@ def of_cell(
 
     What was judged is kept, so that an interrupted run goes on behind it.
     """
-    asked = json.dumps(
+    identity = json.dumps(
         [one.name, name_of(cell), cell["command"], findings], sort_keys=True
     )
-    kept = (
+    answers_file = (
         work.folder("alarms", "judged")
-        / f"{hashlib.sha256(asked.encode()).hexdigest()}.json"
+        / f"{hashlib.sha256(identity.encode()).hexdigest()}.json"
     )
-    if not kept.is_file():
+    if not answers_file.is_file():
         work.say(f"{one.name}: {len(findings)} alarms of {name_of(cell)}")
-        partly = kept.with_suffix(".part")
+        partly = answers_file.with_suffix(".part")
         partly.write_text(
             json.dumps(answers(work, one, cell, findings)), encoding="utf-8"
         )
-        partly.replace(kept)
+        partly.replace(answers_file)
     alarms = []
-    for finding, (answer, said) in zip(
-        findings, json.loads(kept.read_text(encoding="utf-8")), strict=True
+    for finding, (answer, explanation) in zip(
+        findings, json.loads(answers_file.read_text(encoding="utf-8")), strict=True
     ):
-        what = f"{finding['metric'] or finding['limit']} {finding['actual']}"
+        description = f"{finding['metric'] or finding['limit']} {finding['actual']}"
         alarms.append(
             Alarm(
                 kind=one.kind,
                 comparison=one.name,
                 cell=name_of(cell),
                 level=finding["level"],
-                what=what,
+                what=description,
                 answer=answer,
-                said=said,
+                said=explanation,
             )
         )
     return alarms
@@ -237,8 +239,8 @@ def answers(
 def count_row(words: Sequence[str], cells: int, found: Sequence[Alarm]) -> list[str]:
     """A line of the table: alarms by level and by judgement."""
     levels, answers = (
-        Counter(one.level for one in found),
-        Counter(one.answer for one in found),
+        Counter(alarm.level for alarm in found),
+        Counter(alarm.answer for alarm in found),
     )
     counts = (
         cells,
@@ -257,10 +259,14 @@ def lines(
     """Counts for each comparison and for all, and every alarm that is not true by its name."""
     rows = []
     for (kind, name), count in cells.items():
-        own = [one for one in found if (one.kind, one.comparison) == (kind, name)]
+        alarms_of_comparison = [
+            alarm for alarm in found if (alarm.kind, alarm.comparison) == (kind, name)
+        ]
         rows.append(
             count_row(
-                [kind, f"`{name}`" if kind == "flags" else plain(name)], count, own
+                [kind, f"`{name}`" if kind == "flags" else plain(name)],
+                count,
+                alarms_of_comparison,
             )
         )
     rows.append(
@@ -278,24 +284,26 @@ def lines(
     ]
     yield from (*table(head, rows, left=2), "")
     for answer in ("false", "not judged"):
-        alike: dict[tuple[str, str], list[str]] = {}
-        for one in (one for one in found if one.answer == answer):
-            said = f"{one.level}, {plain(one.what)}; {plain(one.said)}"
-            alike.setdefault((plain(one.comparison), said), []).append(f"`{one.cell}`")
+        cells_of_text: dict[tuple[str, str], list[str]] = {}
+        for alarm in (alarm for alarm in found if alarm.answer == answer):
+            text = f"{alarm.level}, {plain(alarm.what)}; {plain(alarm.said)}"
+            cells_of_text.setdefault((plain(alarm.comparison), text), []).append(
+                f"`{alarm.cell}`"
+            )
         yield from (
-            f"- {answer}: {where}, {', '.join(names)}: {said}"
-            for (where, said), names in alike.items()
+            f"- {answer}: {where}, {', '.join(names)}: {text}"
+            for (where, text), names in cells_of_text.items()
         )
 
 
 def alarms(work: Work) -> Section:
     """The section of the page."""
     cells: dict[tuple[str, str], int] = {}
-    found: list[Alarm] = []
+    all_alarms: list[Alarm] = []
     for source in (of_steps, of_flags, of_edits):
-        for one in source(work):
-            cells[one.kind, one.name] = len(one.report()["cells"])
-            found += judged(work, one)
+        for comparison in source(work):
+            cells[comparison.kind, comparison.name] = len(comparison.report()["cells"])
+            all_alarms += judged(work, comparison)
     about = (
         f"Suite {work.suite}, thresholds of `configs/default.yml`. Flags and edits use"
         f" IREE {PAIR[1]}. The printed commands of both sides run again for each"
@@ -305,8 +313,8 @@ def alarms(work: Work) -> Section:
     )
     heading = "## Findings at the default thresholds"
     return Section(
-        [heading, "", about, "", *lines(cells, found)],
-        not any(one.answer == "false" for one in found),
+        [heading, "", about, "", *lines(cells, all_alarms)],
+        not any(alarm.answer == "false" for alarm in all_alarms),
     )
 
 

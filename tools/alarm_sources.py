@@ -52,10 +52,10 @@ class Comparison:
 
     def report(self) -> Mapping[str, Any]:
         """Its `report.json`."""
-        found: Mapping[str, Any] = json.loads(
+        document: Mapping[str, Any] = json.loads(
             (self.out / "report.json").read_text(encoding="utf-8")
         )
-        return found
+        return document
 
 
 def of_steps(
@@ -72,7 +72,7 @@ def of_steps(
     ):
         out = work.folder(part) / f"{work.suite}-{base}-{head}"
         if compared(work, out, base, head):
-            homes, words = (
+            homes, options = (
                 dict.fromkeys(SIDES, work.config.parent),
                 {
                     "base": config,
@@ -84,7 +84,7 @@ def of_steps(
                 name=f"{base} → {head}",
                 out=out,
                 compilers={"base": base, "head": head},
-                words=words,
+                words=options,
                 homes=homes,
             )
 
@@ -99,22 +99,22 @@ def of_flags(work: Work, part: str = "alarms") -> Iterator[Comparison]:
         if not compared(work, out, PAIR[1], PAIR[1], f"--flags={flag}"):
             continue
         config = ["--config", str(work.config)]
-        words = {"base": config, "head": [*config, f"--flags={flag}"]}
+        options = {"base": config, "head": [*config, f"--flags={flag}"]}
         homes = dict.fromkeys(SIDES, work.config.parent)
-        one = Comparison(
+        comparison = Comparison(
             kind="flags",
             name=flag,
             out=out,
             compilers=dict.fromkeys(SIDES, PAIR[1]),
-            words=words,
+            words=options,
             homes=homes,
         )
         if any(
             cell["state"] not in ("same", "broken", "unmeasured")
-            for cell in one.report()["cells"]
+            for cell in comparison.report()["cells"]
         ):
             changing += 1
-            yield one
+            yield comparison
 
 
 def compared(work: Work, out: Path, base: str, head: str, *words: str) -> bool:
@@ -141,7 +141,7 @@ def of_edits(work: Work, edits: Sequence[Edit] = EDITS) -> Iterator[Comparison]:
         replace(work, selectors=work.targets).compared(
             out, "--compiler", PAIR[1], *pair
         )
-        words = {side: ["--config", str(path)] for side, path in configs.items()}
+        options = {side: ["--config", str(path)] for side, path in configs.items()}
         homes = {side: path.parent for side, path in configs.items()}
         name = f"{edit.model}: {edit.name}"
         yield Comparison(
@@ -149,7 +149,7 @@ def of_edits(work: Work, edits: Sequence[Edit] = EDITS) -> Iterator[Comparison]:
             name=name,
             out=out,
             compilers=dict.fromkeys(SIDES, PAIR[1]),
-            words=words,
+            words=options,
             homes=homes,
         )
 

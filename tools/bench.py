@@ -58,11 +58,11 @@ class _Show:
 
     @contextmanager
     def progress(self) -> Iterator[MeasureProgress]:
-        kept = self.cpu_ms
+        cpu_ms_of_cells = self.cpu_ms
 
         class Keeping(MeasureProgress):
             def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
-                kept.update(cpu_ms)
+                cpu_ms_of_cells.update(cpu_ms)
                 super().spent(cpu_ms, jobs)
 
         with Keeping(Console(stderr=True)) as progress:
@@ -123,19 +123,22 @@ def plain_loop(
 
 def other_artifacts(snapshot: Snapshot, scratch: Path) -> tuple[list[CellKey], int]:
     """Cells of which the loop's first artifact is none that was seen, and how many were compared."""
-    other, compared = (
+    different, compared = (
         list[CellKey](),
         [cell for cell in snapshot.cells if cell.artifact_digest],
     )
     for cell in compared:
         path = scratch / f"{cell.key.model}.{cell.key.target}.0.vmfb"
-        seen = {cell.artifact_digest, *(one.artifact_digest for one in cell.others)}
+        digests = {
+            cell.artifact_digest,
+            *(outcome.artifact_digest for outcome in cell.others),
+        }
         if (
             not path.is_file()
-            or hashlib.sha256(path.read_bytes()).hexdigest() not in seen
+            or hashlib.sha256(path.read_bytes()).hexdigest() not in digests
         ):
-            other.append(cell.key)
-    return other, len(compared)
+            different.append(cell.key)
+    return different, len(compared)
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,7 @@ def _cpu_seconds() -> float:
         resource.getrusage(who)
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     ]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def _changed_suite(config: Path, into: Path, changed: str) -> None:

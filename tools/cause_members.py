@@ -84,9 +84,9 @@ class Member:
         """
         base, head = self.row["base"], self.row["head"]
         if not (base and head):
-            one = head or base
-            size = one.get("executable_bytes")
-            return ((one["code_bytes"] if size is None else size) or 0) * (
+            only_row = head or base
+            size = only_row.get("executable_bytes")
+            return ((only_row["code_bytes"] if size is None else size) or 0) * (
                 1 if head else -1
             )
         same_code = base["code"] is not None and base["code"] == head["code"]
@@ -120,28 +120,28 @@ def knob_values(text: str) -> dict[str, list[str]]:
 
     The first word without a name is the `pipeline`.
     """
-    values, words = defaultdict[str, list[str]](list), []
-    at = 0
-    while at < len(text):
-        if not (word := re.compile(r"#?[\w.+-]+").match(text, at)):
-            at += 1
+    values, unnamed = defaultdict[str, list[str]](list), []
+    position = 0
+    while position < len(text):
+        if not (word := re.compile(r"#?[\w.+-]+").match(text, position)):
+            position += 1
             continue
-        at = word.end()
-        if text[at : at + 3] != " = ":
-            words.append(word[0])
+        position = word.end()
+        if text[position : position + 3] != " = ":
+            unnamed.append(word[0])
             continue
-        at += 3
-        if text[at] == "[":
-            end, depth = at, 0
-            while end < len(text) and (depth or end == at):
+        position += 3
+        if text[position] == "[":
+            end, depth = position, 0
+            while end < len(text) and (depth or end == position):
                 depth += {"[": 1, "]": -1}.get(text[end], 0)
                 end += 1
         else:
-            end = at + len(re.compile(r"#?[\w.+-]*").match(text, at)[0])  # type: ignore[index] # may be empty
-        if end > at:
-            values[word[0]].append(text[at:end])
-        at = max(end, at)
-    plain_words = [word for word in words if not word.startswith("#")]
+            end = position + len(re.compile(r"#?[\w.+-]*").match(text, position)[0])  # type: ignore[index] # may be empty
+        if end > position:
+            values[word[0]].append(text[position:end])
+        position = max(end, position)
+    plain_words = [word for word in unnamed if not word.startswith("#")]
     if "pipeline" not in values and plain_words:
         values["pipeline"] = [plain_words.pop(0)]
     return {**{word: ["set"] for word in plain_words}, **values}
@@ -155,11 +155,11 @@ def knob_problem(words: str, base: str, head: str) -> str:
     claim = KNOB.fullmatch(words)
     if claim is None:
         return "the words name no knob"
-    left, right = knob_values(base), knob_values(head)
-    old, new = left.get(claim[1], []), right.get(claim[1], [])
-    for other in filter(None, (claim[3] or "").split(", ")):
-        if left.get(other) == right.get(other):
-            return f"{other} does not differ"
+    base_values, head_values = knob_values(base), knob_values(head)
+    old, new = base_values.get(claim[1], []), head_values.get(claim[1], [])
+    for other_knob in filter(None, (claim[3] or "").split(", ")):
+        if base_values.get(other_knob) == head_values.get(other_knob):
+            return f"{other_knob} does not differ"
     gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
     if counted := re.fullmatch(r"(.+) in (\d+) configurations? (fewer|more)", claim[2]):
         changed, other_way = (gone, come) if counted[3] == "fewer" else (come, gone)
@@ -171,17 +171,17 @@ def knob_problem(words: str, base: str, head: str) -> str:
     elif re.fullmatch(r"-?\d+ → -?\d+(?: and -?\d+ → -?\d+)*", claim[2]):
         numbers = [re.findall(r"-?\d+", "; ".join(side)) for side in (old, new)]
         pairs = {
-            f"{one} → {other}"
-            for one, other in zip(*numbers, strict=False)
-            if one != other
+            f"{old_number} → {new_number}"
+            for old_number, new_number in zip(*numbers, strict=False)
+            if old_number != new_number
         }
         fits = len(numbers[0]) == len(numbers[1]) and pairs == set(
             claim[2].split(" and ")
         )
     else:
         sides = [
-            [] if one == "not set" else one.split("; ")
-            for one in claim[2].split(" → ", 1)
+            [] if setting == "not set" else setting.split("; ")
+            for setting in claim[2].split(" → ", 1)
         ]
         fits = [Counter(old), Counter(new)] == [Counter(side) for side in sides]
     return (
@@ -196,9 +196,11 @@ def knob_problem(words: str, base: str, head: str) -> str:
 
 def is_alone(words: str, base: str, head: str) -> bool:
     """Whether nothing else than the knob of these words differs."""
-    left, right = knob_values(base), knob_values(head)
+    base_values, head_values = knob_values(base), knob_values(head)
     return {
-        name for name in {**left, **right} if left.get(name) != right.get(name)
+        name
+        for name in {**base_values, **head_values}
+        if base_values.get(name) != head_values.get(name)
     } == {words.split()[0]}
 
 
@@ -227,20 +229,20 @@ def members_of(report: Mapping[str, Any]) -> list[Checked]:
                 (row["base"] and row["head"]) or row.get("pass")
             ):
                 continue
-            for one in by_weight:
-                near = {backends.get(target) for target in one.root["targets"]}
+            for cause in by_weight:
+                near = {backends.get(target) for target in cause.root["targets"]}
                 if (
-                    row["cause"] == one.root["cause"]
+                    row["cause"] == cause.root["cause"]
                     and backends.get(cell["target"]) in near
-                    and fits(one.root, row)
+                    and fits(cause.root, row)
                 ):
-                    one.members.append(Member(cell, row))
+                    cause.members.append(Member(cell, row))
                     break
-    for one in checked:
-        for target, tally in one.root["by_target"].items():
+    for cause in checked:
+        for target, tally in cause.root["by_target"].items():
             sizes = [
                 member.change_bytes
-                for member in one.members
+                for member in cause.members
                 if member.cell["target"] == target
             ]
             sums = {
@@ -248,9 +250,9 @@ def members_of(report: Mapping[str, Any]) -> list[Checked]:
                 "net": sum(sizes),
                 "absolute": sum(map(abs, sizes)),
             }
-            one.true += min(len(sizes), tally["deltas"])
+            cause.true += min(len(sizes), tally["deltas"])
             missing = max(tally["deltas"] - len(sizes), int(sums != tally))
-            one.false += [
+            cause.false += [
                 f"{target}: {sums} fit the words, the report has {tally}"
             ] * missing
     return checked
@@ -282,12 +284,13 @@ def fits(root: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
         key=lambda one: (abs(operations[one]), [-ord(letter) for letter in one]),
     )
     name = REGION if REGION in operations else largest
-    least, most = (
+    smallest_count, largest_count = (
         int((number or claim[2]).replace(",", "")) for number in (claim[2], claim[3])
     )
     count = operations[name]
     fits_count = bool(
-        (count > 0) == (claim[5] == "more") and least <= abs(count) <= most
+        (count > 0) == (claim[5] == "more")
+        and smallest_count <= abs(count) <= largest_count
     )
     return fits_count and bool(name == claim[4])
 
@@ -305,8 +308,8 @@ class Compilers:
 
     def flags(self, cell: Mapping[str, Any], side: str) -> list[str]:
         """What stands between the model and the artifact in the printed command."""
-        words = shlex.split(cell["command"][side])
-        return words[words.index("iree-compile") + 2 : words.index("-o")]
+        command = shlex.split(cell["command"][side])
+        return command[command.index("iree-compile") + 2 : command.index("-o")]
 
     def dumped(
         self, cell: Mapping[str, Any], side: str, phase: str, option: str
@@ -319,8 +322,8 @@ class Compilers:
         )
         if not out.is_dir():
             with tempfile.TemporaryDirectory(dir=self.scratch) as name:
-                made = f"{binary} - --compile-to={phase} {option}={name}/dump"
-                line = line.replace("iree-compile -", made, 1).replace(
+                dumping = f"{binary} - --compile-to={phase} {option}={name}/dump"
+                line = line.replace("iree-compile -", dumping, 1).replace(
                     f"-o {cell['model']}.vmfb", "-o /dev/null"
                 )
                 home = home_of(line, self.homes[side])
@@ -357,14 +360,14 @@ class Compilers:
             "executable-sources",
             "--iree-hal-dump-executable-sources-to",
         )
-        wanted = re.compile(
+        executable = re.compile(
             r"hal\.executable (?:public |private"
             rf" )?@{re.escape(member.row[side]['executable'])}\s"
         )
         source = next(
             path
             for path in sorted(out.glob("*.mlir"))
-            if wanted.search(path.read_text(encoding="utf-8")[:4096])
+            if executable.search(path.read_text(encoding="utf-8")[:4096])
         )
         command = [
             *(str(self.binaries[side]), str(source), *self.flags(member.cell, side)),
@@ -405,9 +408,9 @@ def mlir_states(lines: Iterable[str], function: str) -> Iterator[State]:
         elif closing:
             tail = " ".join(dict.fromkeys(TYPES.findall(line.rpartition(" : ")[2])))
             counts.update(
-                f"{one} {tail}".strip()
-                for one in OPERATION.findall(line)
-                if not NO_CODE.search(f" {one}")
+                f"{operation} {tail}".strip()
+                for operation in OPERATION.findall(line)
+                if not NO_CODE.search(f" {operation}")
             )
         elif name and (function_at := opening.match(line)):
             closing, counts = function_at[1] + "}", Counter()
@@ -478,21 +481,23 @@ def pass_problem(member: Member, compilers: Compilers) -> str:
         side: list(mlir_states(compilers.dumps(member, side, mlir), entries[side]))
         for side in SIDES
     }
-    if any(bare(one) == bare(name) for side in SIDES for one, _ in states[side]):
+    if any(
+        bare(pass_name) == bare(name) for side in SIDES for pass_name, _ in states[side]
+    ):
         return _mlir_problem(states, name, operations)
-    known = PASSES_OF_LLVM.get(name, name)
+    llvm_name = PASSES_OF_LLVM.get(name, name)
     spelled = ",".join(
         {
-            known,
-            known.replace("-", ""),
-            "prolog-epilog" if known == "prologepilog" else known,
+            llvm_name,
+            llvm_name.replace("-", ""),
+            "prolog-epilog" if llvm_name == "prologepilog" else llvm_name,
         }
     )
     around = [f"--print-before={spelled}", f"--print-after={spelled}"]
-    found = {}
+    states_of_pass = {}
     for side in SIDES:
         options = [*around, f"--filter-print-funcs={entries[side]}"]
-        found[side] = [
+        states_of_pass[side] = [
             state
             for state in llvm_states(
                 compilers.dumps(member, side, options), entries[side]
@@ -500,7 +505,9 @@ def pass_problem(member: Member, compilers: Compilers) -> str:
             if bare(state[1]) == bare(name)
         ]
     pairs = {
-        side: list(zip(found[side][::2], found[side][1::2], strict=False))
+        side: list(
+            zip(states_of_pass[side][::2], states_of_pass[side][1::2], strict=False)
+        )
         for side in SIDES
     }
     if not all(pairs.values()):
@@ -531,7 +538,9 @@ def _mlir_problem(
     """
     places = {
         side: [
-            at for at, (one, _) in enumerate(states[side]) if bare(one) == bare(name)
+            place
+            for place, (pass_name, _) in enumerate(states[side])
+            if bare(pass_name) == bare(name)
         ]
         for side in SIDES
     }
@@ -541,25 +550,26 @@ def _mlir_problem(
             side: places[side][number] if number < len(places[side]) else None
             for side in SIDES
         }
-        for side, other in (SIDES, SIDES[::-1]):
-            at = now[other]
-            if now[side] is None and at is not None:
-                names = {bare(one) for one, _ in states[side]}
+        for side, other_side in (SIDES, SIDES[::-1]):
+            position = now[other_side]
+            if now[side] is None and position is not None:
+                names = {bare(pass_name) for pass_name, _ in states[side]}
                 last = next(
                     (
-                        one
-                        for one, _ in reversed(states[other][:at])
-                        if bare(one) in names
+                        pass_name
+                        for pass_name, _ in reversed(states[other_side][:position])
+                        if bare(pass_name) in names
                     ),
                     None,
                 )
                 count = sum(
-                    bare(one) == bare(last or "") for one, _ in states[other][:at]
+                    bare(pass_name) == bare(last or "")
+                    for pass_name, _ in states[other_side][:position]
                 )
                 same_pass = [
                     place
-                    for place, (one, _) in enumerate(states[side])
-                    if bare(one) == bare(last or "")
+                    for place, (pass_name, _) in enumerate(states[side])
+                    if bare(pass_name) == bare(last or "")
                 ]
                 now[side] = (
                     -1 - same_pass[min(count, len(same_pass)) - 1]
@@ -568,14 +578,14 @@ def _mlir_problem(
                 )
         after, before = [], []
         for side in SIDES:
-            at = now[side]
-            if at is None:
+            position = now[side]
+            if position is None:
                 return f"{name}: {side} is not comparable"
-            place = at if at >= 0 else -1 - at
+            place = position if position >= 0 else -1 - position
             after.append(states[side][place][1])
             before.append(
-                states[side][place - (at >= 0)][1]
-                if place or at < 0
+                states[side][place - (position >= 0)][1]
+                if place or position < 0
                 else Counter[str]()
             )
         problems.append(
@@ -601,8 +611,8 @@ def _problem(
 ) -> str:
     for name, count in claim.items():
         sides = (base, head) if " " in name else (by_name(base), by_name(head))
-        if (seen := sides[1][name] - sides[0][name]) != count:
-            return f"{name} differs by {seen:+,}, not by {count:+,}"
+        if (actual := sides[1][name] - sides[0][name]) != count:
+            return f"{name} differs by {actual:+,}, not by {count:+,}"
     before, after = distance(base_before, head_before), distance(base, head)
     return (
         f"{before:,} operations are apart before it, {after:,} after it"
@@ -619,44 +629,54 @@ def check(out: Path, compilers: Compilers, most: int, jobs: int = 1) -> list[Che
     """
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     checked = members_of(report)
-    for one in checked:
-        one.members.sort(key=lambda member: (-abs(member.change_bytes), str(member)))
-        if one.root["cause"] == "strategy":
+    for cause_checked in checked:
+        cause_checked.members.sort(
+            key=lambda member: (-abs(member.change_bytes), str(member))
+        )
+        if cause_checked.root["cause"] == "strategy":
             pairs = [
                 [member.row[side]["strategy"] or "" for side in SIDES]
-                for member in one.members
+                for member in cause_checked.members
             ]
-            one.alone = sum(is_alone(one.root["what"], *pair) for pair in pairs)
-        elif one.root["cause"] == "codegen":
+            cause_checked.alone = sum(
+                is_alone(cause_checked.root["what"], *pair) for pair in pairs
+            )
+        elif cause_checked.root["cause"] == "codegen":
             changed = [
                 str(member)
-                for member in one.members
+                for member in cause_checked.members
                 if member.row["base"]["strategy"] != member.row["head"]["strategy"]
             ]
-            one.false += [f"{name}: its configuration differs, too" for name in changed]
+            cause_checked.false += [
+                f"{name}: its configuration differs, too" for name in changed
+            ]
     for cause in ("strategy", "codegen"):
         ranked = [
-            (rank > 0, -abs(member.change_bytes), str(member), one, member)
-            for one in checked
-            if one.root["cause"] == cause
-            for rank, member in enumerate(one.members)
+            (rank > 0, -abs(member.change_bytes), str(member), cause_checked, member)
+            for cause_checked in checked
+            if cause_checked.root["cause"] == cause
+            for rank, member in enumerate(cause_checked.members)
         ]
         chosen = [
-            (one, member)
-            for *_, one, member in sorted(ranked, key=lambda place: place[:3])[:most]
+            (cause_checked, member)
+            for *_, cause_checked, member in sorted(
+                ranked, key=lambda place: place[:3]
+            )[:most]
         ]
         with ThreadPoolExecutor(jobs) as pool:
-            for (one, member), problem in zip(
+            for (cause_checked, member), problem in zip(
                 chosen,
                 pool.map(lambda two: anew(two[0], two[1], compilers), chosen),
                 strict=True,
             ):
                 if problem is None:
-                    one.compiled += 1
+                    cause_checked.compiled += 1
                 else:
-                    (one.open if problem.startswith("?") else one.false).append(
-                        f"{member}: {problem}"
-                    )
+                    (
+                        cause_checked.open
+                        if problem.startswith("?")
+                        else cause_checked.false
+                    ).append(f"{member}: {problem}")
     return checked
 
 
@@ -700,30 +720,30 @@ def main() -> int:
     parser.add_argument(
         "--scratch", type=Path, help="where dumps are kept (default: nowhere)"
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="members-") as name:
-        scratch = given.scratch or Path(name)
+        scratch = options.scratch or Path(name)
         scratch.mkdir(parents=True, exist_ok=True)
-        binaries = {side: getattr(given, side).resolve() for side in SIDES}
+        binaries = {side: getattr(options, side).resolve() for side in SIDES}
         checked = check(
-            given.out,
-            Compilers(binaries, dict.fromkeys(SIDES, given.home), scratch),
-            given.most,
-            given.jobs,
+            options.out,
+            Compilers(binaries, dict.fromkeys(SIDES, options.home), scratch),
+            options.most,
+            options.jobs,
         )
-    for one in checked:
-        alone = (
-            f", {one.alone} differ in nothing else"
-            if one.root["cause"] == "strategy"
+    for cause in checked:
+        alone_note = (
+            f", {cause.alone} differ in nothing else"
+            if cause.root["cause"] == "strategy"
             else ""
         )
         print(
-            f"{one.true} of {one.root['bytes']['deltas']} members, {one.compiled}"
-            f" compiled anew, {len(one.false)} false{alone}: {one.root['what']}"
+            f"{cause.true} of {cause.root['bytes']['deltas']} members, {cause.compiled}"
+            f" compiled anew, {len(cause.false)} false{alone_note}: {cause.root['what']}"
         )
-        for line in (*one.false, *one.open):
+        for line in (*cause.false, *cause.open):
             print(f"    {line}")
-    return 1 if any(one.false for one in checked) else 0
+    return 1 if any(cause.false for cause in checked) else 0
 
 
 if __name__ == "__main__":

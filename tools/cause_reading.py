@@ -47,27 +47,27 @@ def bodies(text: str) -> Iterator[tuple[str, list[str]]]:
     """The functions of a module and their lines, found by indentation."""
     lines = iter(text.splitlines())
     for line in lines:
-        if found := FUNCTION.match(line):
+        if heading := FUNCTION.match(line):
             body = [line]
             for line in lines:
-                if line.startswith(found[1] + "}"):
+                if line.startswith(heading[1] + "}"):
                     break
                 body.append(line)
-            yield found[2], body
+            yield heading[2], body
 
 
 def value(text: str) -> str:
     """The attribute at the beginning of the text: an alias, or all up to its closing bracket."""
     depth = 0
-    for at, letter in enumerate(text):
+    for position, letter in enumerate(text):
         if letter in "<{[(":
             depth += 1
-        elif letter in ">}])" and text[at - 1 : at + 1] != "->":
+        elif letter in ">}])" and text[position - 1 : position + 1] != "->":
             depth -= 1
         if depth < 0 or (depth == 0 and letter in ", "):
-            return text[:at]
+            return text[:position]
         if depth == 0 and letter in ">}":
-            return text[: at + 1]
+            return text[: position + 1]
     return text
 
 
@@ -93,20 +93,20 @@ def settings(body: list[str], names: Mapping[str, str]) -> tuple[str, ...]:
     """All configuration attributes of a function in the order of its operations."""
     text = "\n".join(body)
     return tuple(
-        plain(expanded(value(text[found.end() :]), names))
-        for found in SETTING.finditer(text)
+        plain(expanded(value(text[setting.end() :]), names))
+        for setting in SETTING.finditer(text)
     )
 
 
 def source(body: list[str]) -> frozenset[tuple[str, int]]:
     """What a function computes, without names, numbers and offsets: its operations and their tensor types, counted."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for line in body:
         if (operation := OPERATION.search(line)) and not line.endswith(": index"):
-            found[operation[1]] += 1
+            counts[operation[1]] += 1
             if operation[1].startswith(("linalg.", "iree_linalg_ext.")):
-                found.update(TENSOR.findall(line))
-    return frozenset(found.items())
+                counts.update(TENSOR.findall(line))
+    return frozenset(counts.items())
 
 
 def functions(sources: str, configurations: str) -> list[Function]:

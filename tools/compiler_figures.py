@@ -129,12 +129,14 @@ def figures(folder: Path) -> Iterator[tuple[str, int]]:
 
 def segments(folder: Path) -> Iterator[tuple[str, int]]:
     """The artifact's parts: by `iree-dump-module`, and which segments are executables by the IR of the VM phase."""
-    told, whole = listing(folder / "a.vmfb"), (folder / "a.vmfb").stat().st_size
-    bytecode = re.search(r"^ *Bytecode: (\d+) bytes", told, re.MULTILINE)
+    printed, whole = listing(folder / "a.vmfb"), (folder / "a.vmfb").stat().st_size
+    bytecode = re.search(r"^ *Bytecode: (\d+) bytes", printed, re.MULTILINE)
     data = sum(
         map(
             int,
-            re.findall(r"^ *\.rodata\[ *\d+\] +\w+ +(\d+) bytes", told, re.MULTILINE),
+            re.findall(
+                r"^ *\.rodata\[ *\d+\] +\w+ +(\d+) bytes", printed, re.MULTILINE
+            ),
         )
     )
     host = int(bytecode[1]) if bytecode else 0
@@ -200,14 +202,14 @@ def machine_code(cubin: Path) -> dict[str, int]:
 
 def kernels(path: Path) -> dict[str, dict[str, Any]]:
     """Kernel → its metadata in an AMD code object, as `llvm-readelf` prints it."""
-    told = (
+    notes = (
         output("llvm-readelf", "--notes", str(path))
         .partition("---\n")[2]
         .partition("\n...")[0]
     )
     return {
-        str(one[".name"]): one
-        for one in (yaml.safe_load(told) or {}).get("amdhsa.kernels", ())
+        str(kernel[".name"]): kernel
+        for kernel in (yaml.safe_load(notes) or {}).get("amdhsa.kernels", ())
     }
 
 
@@ -240,15 +242,15 @@ def assembled(path: Path) -> Assembled:
         str(path.with_suffix(".cubin")),
     )
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    said = done.stdout + done.stderr
+    printed = done.stdout + done.stderr
     if done.returncode:
-        return Assembled(complaint=said.strip() or f"exit code {done.returncode}")
-    _, *told = re.split(r"Compiling entry function '(\S+)'", said)
+        return Assembled(complaint=printed.strip() or f"exit code {done.returncode}")
+    _, *texts = re.split(r"Compiling entry function '(\S+)'", printed)
     used = [
         (name, re.search(r"Used (\d+) registers", text))
-        for name, text in zip(told[::2], told[1::2], strict=True)
+        for name, text in zip(texts[::2], texts[1::2], strict=True)
     ]
-    spilled = re.findall(r"(\d+) bytes spill (?:stores|loads)", said)
+    spilled = re.findall(r"(\d+) bytes spill (?:stores|loads)", printed)
     return Assembled(
         {name: int(count[1]) for name, count in used if count}, sum(map(int, spilled))
     )
@@ -276,10 +278,10 @@ def tool(name: str) -> str:
 
     Raises FileNotFoundError.
     """
-    if found := next(
+    if path := next(
         filter(None, (shutil.which(name, path=str(place)) for place in places())), None
     ):
-        return found
+        return path
     raise FileNotFoundError(f"{name} is not here")
 
 

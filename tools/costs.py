@@ -58,25 +58,25 @@ def megabytes(folder: Path, skip: str = "") -> float:
     files = (
         Path(place) / name for place, _, names in os.walk(folder) for name in names
     )
-    kept = (
+    counted = (
         path for path in files if not skip or skip not in path.relative_to(folder).parts
     )
-    return sum(path.lstat().st_size for path in kept) / MEGABYTE
+    return sum(path.lstat().st_size for path in counted) / MEGABYTE
 
 
 def rows(suite: str, cores_used: int) -> Iterator[str]:
     """A row for the run with an empty cache, the compiler fetched, and one for the same again."""
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as scratch:
         folder, config = (
-            Path(made),
+            Path(scratch),
             ROOT / "configs" / ("quick.yml" if suite == "quick" else "default.yml"),
         )
-        for what in ("cold", "warm"):
+        for cache_state in ("cold", "warm"):
             wall, cpu = run(config, folder, cores_used)
             cells = megabytes(folder / "cache", skip="toolchains")
             compiler = megabytes(folder / "cache" / "toolchains")
             yield (
-                f"| {suite}, {what} | {wall:.2f} | {cpu:.2f} | {cells:,.0f} |"
+                f"| {suite}, {cache_state} | {wall:.2f} | {cpu:.2f} | {cells:,.0f} |"
                 f" {compiler:,.0f} |"
             )
 
@@ -86,14 +86,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m costs", description=__doc__)
     parser.add_argument("--suite", choices=("quick", "full"), action="append")
     parser.add_argument("--jobs", type=int, default=cores())
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(
-        f"| head side, {given.jobs} cores | minutes | CPU minutes | MB of cache | MB of"
+        f"| head side, {options.jobs} cores | minutes | CPU minutes | MB of cache | MB of"
         " compiler |"
     )
     print("|:--|--:|--:|--:|--:|")
-    for suite in given.suite or ("quick", "full"):
-        for row in rows(suite, given.jobs):
+    for suite in options.suite or ("quick", "full"):
+        for row in rows(suite, options.jobs):
             print(row, flush=True)
 
 

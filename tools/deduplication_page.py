@@ -34,18 +34,20 @@ def page_lines(snapshot: Snapshot) -> list[str]:
     names = ", ".join(md_code(target) for target in targets)
     builds = plural(len(snapshot.cells), "build")
     rows = [_row(cell) for cell in snapshot.cells]
-    made = f"IREE {snapshot.compiler.version}, {builds} on {names}:"
-    return [made, "", *table(HEADERS, rows)]
+    heading = f"IREE {snapshot.compiler.version}, {builds} on {names}:"
+    return [heading, "", *table(HEADERS, rows)]
 
 
 def _row(cell: Cell) -> list[str]:
     regions = value_of(cell, REGIONS)
     executables = value_of(cell, EXECUTABLES)
-    found = deduplication_of(cell, regions, executables, varies=bool(cell.others))
+    deduplication = deduplication_of(
+        cell, regions, executables, varies=bool(cell.others)
+    )
     near, code_bytes = UNKNOWN, UNKNOWN
-    if found.near is not None:
-        near = amount(found.near.executables, "count")
-        code_bytes = amount(found.near.code_bytes)
+    if deduplication.near is not None:
+        near = amount(deduplication.near.executables, "count")
+        code_bytes = amount(deduplication.near.code_bytes)
     counts = [amount(regions, "count"), amount(executables, "count")]
     return [md_code(cell.key.model), *counts, folded_words(cell), near, code_bytes]
 
@@ -55,8 +57,8 @@ def main(paths: Sequence[str]) -> None:
     (path,) = paths
     snapshot = from_json(Path(path).read_bytes(), path)
     page = PAGE.read_text(encoding="utf-8")
-    made = written(page, PART, page_lines(snapshot), [PART])
-    PAGE.write_text(made, encoding="utf-8")
+    text = written(page, PART, page_lines(snapshot), [PART])
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -39,9 +39,9 @@ QUICK = (
 )
 X86 = "--iree-llvmcpu-target-triple=x86_64-unknown-linux-gnu"
 _WHO = {
-    f"GIT_{who}_{what}": "everyday"
+    f"GIT_{who}_{detail}": "everyday"
     for who in ("AUTHOR", "COMMITTER")
-    for what in ("NAME", "EMAIL")
+    for detail in ("NAME", "EMAIL")
 }
 _WHEN = {
     "GIT_AUTHOR_DATE": "2026-01-05T09:00:00Z",
@@ -162,16 +162,17 @@ def _text(snapshot: Snapshot) -> list[bytes]:
 
 
 def _packed(snapshot: Snapshot, common: Iterable[bytes]) -> bytes:
-    known = {line: number for number, line in enumerate(common)}
+    numbers = {line: number for number, line in enumerate(common)}
     text = [
-        b"@%d\n" % known[line] if line in known else line for line in _text(snapshot)
+        b"@%d\n" % numbers[line] if line in numbers else line
+        for line in _text(snapshot)
     ]
     return lzma.compress(b"".join(text), preset=9 | lzma.PRESET_EXTREME)
 
 
 def keep(found: Mapping[str, tuple[Snapshot, Snapshot]]) -> None:
     """Write the sides of all cases, those that are kept already beside those that were found."""
-    every = {
+    pairs = {
         **{
             case: sides(case)
             for case in CASES
@@ -179,8 +180,8 @@ def keep(found: Mapping[str, tuple[Snapshot, Snapshot]]) -> None:
         },
         **found,
     }
-    common = _text(every[COMMON.parent.name][0])
-    for case, pair in every.items():
+    common = _text(pairs[COMMON.parent.name][0])
+    for case, pair in pairs.items():
         for side, snapshot in zip(SIDES, pair, strict=True):
             path = HERE / case / f"{side}.json.xz"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,8 +191,8 @@ def keep(found: Mapping[str, tuple[Snapshot, Snapshot]]) -> None:
 
 def forget() -> None:
     """Read all that is kept again, the next time that it is asked for."""
-    for known in (common_lines, sides, report):
-        known.cache_clear()
+    for cached_function in (common_lines, sides, report):
+        cached_function.cache_clear()
 
 
 # Measuring.
@@ -267,8 +268,8 @@ def measure(case: str, cache: Path, jobs: int) -> tuple[Snapshot, Snapshot]:
             work = Work(request, load_config(request.config), show, cancel)
             plans.append(work.prepare(side, sought_compiler(home / "requirements.txt")))
         work = replace(work, config=load_config(models=False))
-        found = traced(plans, work.measured(plans), work)
-    return found["base"], found["head"]
+        snapshots = traced(plans, work.measured(plans), work)
+    return snapshots["base"], snapshots["head"]
 
 
 def main() -> None:

@@ -56,12 +56,12 @@ def main() -> int:
         "--out", type=Path, default=ROOT / "docs" / "evidence.md", metavar="FILE"
     )
     add_options(parser)
-    given = parser.parse_args()
-    work = work_of(given)
+    options = parser.parse_args()
+    work = work_of(options)
     sound = [
-        made(part, work, given.out)
+        made(part, work, options.out)
         for part in PARTS
-        if part in given.part or not given.part
+        if part in options.part or not options.part
     ]
     return 0 if all(sound) else 1
 

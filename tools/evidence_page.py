@@ -25,8 +25,8 @@ def written(page: str, part: str, lines: Sequence[str], order: Sequence[str]) ->
     block = "\n\n".join((begin(part), "\n".join(lines).strip(), end(part)))
     counts = page.count(begin(part)), page.count(end(part))
     if counts == (1, 1) and page.index(begin(part)) < page.index(end(part)):
-        before, rest = page.split(begin(part))
-        return before + block + rest.split(end(part))[1]
+        before, remainder = page.split(begin(part))
+        return before + block + remainder.split(end(part))[1]
     if counts != (0, 0):
         raise ValueError(
             f"the markers of {part} are not one pair: mend the page by hand"
@@ -37,8 +37,8 @@ def written(page: str, part: str, lines: Sequence[str], order: Sequence[str]) ->
     )
     if later is None:
         return f"{page.rstrip()}\n\n{block}\n"
-    before, rest = page.split(later, 1)
-    return f"{before}{block}\n\n{later}{rest}"
+    before, remainder = page.split(later, 1)
+    return f"{before}{block}\n\n{later}{remainder}"
 
 
 def parts(page: str) -> list[str]:

@@ -117,7 +117,12 @@ class Work:
         """The program, as a process of its own, with a configuration among the words or this suite's."""
         has_own = any(word.partition("=")[0].endswith("-config") for word in words)
         chosen = [] if has_own else ["--config", str(self.config)]
-        kept = ["--cache", str(cache or self.cache), "--cache-limit", CACHE_LIMIT]
+        cache_options = [
+            "--cache",
+            str(cache or self.cache),
+            "--cache-limit",
+            CACHE_LIMIT,
+        ]
         return subprocess.Popen(
             [
                 sys.executable,
@@ -128,7 +133,7 @@ class Work:
                 *words[1:],
                 *chosen,
                 *self.selectors,
-                *kept,
+                *cache_options,
             ],
             cwd=cwd,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -177,10 +182,10 @@ def home_of(command: str, *candidates: Path) -> Path:
 
 def plain(text: str) -> str:
     """Text as a cell of a Markdown table shows it."""
-    words = " ".join(text.split())
-    for letter, shown in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "'")):
-        words = words.replace(letter, shown)
-    return words
+    line = " ".join(text.split())
+    for letter, escaped in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "'")):
+        line = line.replace(letter, escaped)
+    return line
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -252,6 +257,6 @@ def alone(section: Callable[[Work], Section], about: str | None) -> int:
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_options(parser)
-    found = section(work_of(parser.parse_args()))
-    print("\n".join(found.lines))
-    return 0 if found.sound else 1
+    finished = section(work_of(parser.parse_args()))
+    print("\n".join(finished.lines))
+    return 0 if finished.sound else 1

@@ -111,7 +111,7 @@ def page_lines(audit: FoldAudit) -> list[str]:
     about = (
         f"IREE {audit.compiler.version}, {len(audit.models)} models on {names}.{ran}"
     )
-    every = (
+    totals_heading = (
         "On each target, over the models that compile there and have something to fold:"
     )
     totals = table(
@@ -126,19 +126,19 @@ def page_lines(audit: FoldAudit) -> list[str]:
         ],
         targets(audit),
     )
-    found = table(head, cells(audit), 2)
+    builds = table(head, cells(audit), 2)
     return [
         about,
         "",
         *steps(audit.models),
         "",
-        every,
+        totals_heading,
         "",
         *totals,
         "",
         "Each build:",
         "",
-        *found,
+        *builds,
         "",
         *others(audit),
     ]

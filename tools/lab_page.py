@@ -62,13 +62,13 @@ def listed(lines: Iterable[Phrase]) -> list[str]:
 
 def page_lines(lab: Lab) -> list[str]:
     """An experiment's part of docs/lab.md: what it answers, and the tables that lead."""
-    every = sums(lab)
-    leading = tables(lab, every, _ROWS)[0]
+    all_sums = sums(lab)
+    leading = tables(lab, all_sums, _ROWS)[0]
     grown = growths(lab.study, lab.experiment.columns)
-    said = [
+    answer_lines = [
         *growth_answers(grown),
-        *answers(lab, every),
-        *beyond_stack(lab, every, _NAMES),
+        *answers(lab, all_sums),
+        *beyond_stack(lab, all_sums, _NAMES),
     ]
     missing = [*unmeasured(lab, _ROWS, _NAMES), *remarks(lab, _ROWS)]
     compilers = dict.fromkeys(
@@ -76,11 +76,16 @@ def page_lines(lab: Lab) -> list[str]:
     )
     models = plural(len({cell.key.model for _, cell in lab.cells}), "model")
     ran = f" Run on {lab.machine}." if lab.machine else ""
-    told = [f"IREE {', '.join(compilers)}, {models}.{ran}", "", *listed(said), ""]
+    opening = [
+        f"IREE {', '.join(compilers)}, {models}.{ran}",
+        "",
+        *listed(answer_lines),
+        "",
+    ]
     blocks = (*growth_tables(grown, _ROWS), *leading, *time_tables(lab, _ROWS))
     measured = [block for block in blocks if isinstance(block, Table)]
-    shown = [line for one in measured for line in drawn(one)]
-    return [*told, *shown, *listed(missing)]
+    table_lines = [line for block in measured for line in drawn(block)]
+    return [*opening, *table_lines, *listed(missing)]
 
 
 def first_lines(labs: Sequence[Lab]) -> list[str]:
@@ -103,36 +108,46 @@ def short_answer(lab: Lab) -> str:
     grown = growths(lab.study, lab.experiment.columns)
     if grown:
         return " ".join(md_words(line, md_code) for line in growth_answers(grown))
-    every = {each.target: each for each in sums(lab) if each.models}
-    shown = every.get(SHOWN_FIRST) or next(iter(every.values()), None)
-    return "nothing was measured" if shown is None else _against(lab, shown)
+    sums_by_target = {
+        sums_of_target.target: sums_of_target
+        for sums_of_target in sums(lab)
+        if sums_of_target.models
+    }
+    first_sums = sums_by_target.get(SHOWN_FIRST) or next(
+        iter(sums_by_target.values()), None
+    )
+    return "nothing was measured" if first_sums is None else _against(lab, first_sums)
 
 
 def _against(lab: Lab, shown: Sums) -> str:
-    others = [
+    names = [
         variant.name for variant in shown.variants if variant.name != shown.reference
     ]
-    told = {name: differences(lab, shown, name) for name in others}
+    changes = {name: differences(lab, shown, name) for name in names}
     moved = sorted(
-        (name for name in others if told[name]),
+        (name for name in names if changes[name]),
         key=lambda name: -_size(lab, shown, name),
     )
-    words = [
-        f"`{name}` {', '.join(_few(told[name]))}" for name in moved[:MOST_VARIANTS]
+    phrases = [
+        f"`{name}` {', '.join(_few(changes[name]))}" for name in moved[:MOST_VARIANTS]
     ]
-    known = [name for name in others if shown.value(name, "artifact_bytes") is not None]
+    measured = [
+        name for name in names if shown.value(name, "artifact_bytes") is not None
+    ]
     still, unknown = (
-        len(set(known).difference(moved)),
-        len(set(others).difference(known, moved)),
+        len(set(measured).difference(moved)),
+        len(set(names).difference(measured, moved)),
     )
-    rest = len(moved) - len(words)
-    more = [f"{rest} more {'differs' if rest == 1 else 'differ'}"] * bool(rest) + [
-        f"nothing changes with {still} more" if words else "nothing changes"
-    ] * bool(still)
-    more += [f"{unknown} not measured"] * bool(unknown)
+    unnamed = len(moved) - len(phrases)
+    further = [f"{unnamed} more {'differs' if unnamed == 1 else 'differ'}"] * bool(
+        unnamed
+    ) + [f"nothing changes with {still} more" if phrases else "nothing changes"] * bool(
+        still
+    )
+    further += [f"{unknown} not measured"] * bool(unknown)
     return (
         f"{plural(len(shown.models), 'model')}, against `{shown.reference}`:"
-        f" {'; '.join([*words, *more])}"
+        f" {'; '.join([*phrases, *further])}"
     )
 
 
@@ -161,12 +176,12 @@ def main(paths: Sequence[str]) -> None:
         labs[lab.experiment.name].append(lab)
     page = ROOT / "docs" / "lab.md"
     text = page.read_text(encoding="utf-8")
-    for name, found in labs.items():
-        if found:
+    for name, labs_of_name in labs.items():
+        if labs_of_name:
             text = written(
                 text,
                 part_of(name),
-                [line for lab in found for line in page_lines(lab)],
+                [line for lab in labs_of_name for line in page_lines(lab)],
                 [part_of(lab) for lab in labs],
             )
     if all(labs.values()):
@@ -181,7 +196,11 @@ def main(paths: Sequence[str]) -> None:
 
 def _models(lab: Lab) -> int:
     return max(
-        (len(each.models) for each in sums(lab) if each.target == SHOWN_FIRST),
+        (
+            len(sums_of_target.models)
+            for sums_of_target in sums(lab)
+            if sums_of_target.target == SHOWN_FIRST
+        ),
         default=0,
     )
 

@@ -30,32 +30,45 @@ def read_lab(path: Path) -> Lab:
     plain = json.loads(path.read_bytes())
     rows: list[dict[str, Any]] = plain["cells"]
     variants = []
-    for one in plain["variants"]:
-        own = (_cell(row) for row in rows if row["variant"] == one["name"])
+    for row_of_variant in plain["variants"]:
+        cells_of_variant = (
+            _cell(row) for row in rows if row["variant"] == row_of_variant["name"]
+        )
         side = Snapshot(
-            msgspec.convert(one["compiler"], CompilerInfo), SourceInfo(), tuple(own)
+            msgspec.convert(row_of_variant["compiler"], CompilerInfo),
+            SourceInfo(),
+            tuple(cells_of_variant),
         )
         names = ("name", "targets", "reason", "models", "layers")
-        named = {name: one[name] for name in names if name in one}
-        assume = _assumption(one["assume"]) if "assume" in one else None
+        named = {name: row_of_variant[name] for name in names if name in row_of_variant}
+        assume = (
+            _assumption(row_of_variant["assume"])
+            if "assume" in row_of_variant
+            else None
+        )
         variants.append(
-            Variant(**named, flags=tuple(one["flags"]), snapshot=side, assume=assume)
+            Variant(
+                **named,
+                flags=tuple(row_of_variant["flags"]),
+                snapshot=side,
+                assume=assume,
+            )
         )
     columns = tuple(plain["columns"])
-    asked = Experiment(
+    experiment = Experiment(
         plain["experiment"], plain["question"], columns, (), run=plain["run"]
     )
     runs = {
         (row["variant"], CellKey(row["model"], row["target"])): _run(row)
         for row in rows
     }
-    rest = plain["machine"], tuple(plain["flags"]), tuple(plain["notes"])
+    conditions = plain["machine"], tuple(plain["flags"]), tuple(plain["notes"])
     times = {
         (row["variant"], CellKey(row["model"], row["target"])): _times(row)
         for row in rows
         if _is_timed(row)
     }
-    return Lab(asked, Study(tuple(variants)), runs, *rest, times)
+    return Lab(experiment, Study(tuple(variants)), runs, *conditions, times)
 
 
 def _assumption(plain: dict[str, int]) -> Assumption:
@@ -70,15 +83,18 @@ def _is_timed(row: dict[str, Any]) -> bool:
 
 def _times(row: dict[str, Any]) -> CompileTimes:
     phases, passes = (
-        {one["name"]: one["wall_us"] for one in row.get(key, ())}
+        {timed["name"]: timed["wall_us"] for timed in row.get(key, ())}
         for key in ("phases", "passes")
     )
     return CompileTimes(phases, passes, row.get("times_note", ""))
 
 
 def _cell(row: dict[str, Any]) -> Cell:
-    seen: dict[str, list[int]] = row.get("seen", {})
-    largest = {**row["metrics"], **{name: max(values) for name, values in seen.items()}}
+    values_seen: dict[str, list[int]] = row.get("seen", {})
+    largest = {
+        **row["metrics"],
+        **{name: max(values) for name, values in values_seen.items()},
+    }
     return Cell(
         CellKey(row["model"], row["target"]),
         row["status"],

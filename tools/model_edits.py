@@ -57,11 +57,13 @@ def without_activation(text: str) -> str:
 
 def epsilon(text: str) -> str:
     """Another constant in the first layer norm."""
-    found = re.findall(r"%float9\.999990e-13 = torch\.constant\.float \S+", text)
-    if len(found) != 1:
-        raise ValueError(f"the constant stands there {len(found)} times")
+    constants = re.findall(r"%float9\.999990e-13 = torch\.constant\.float \S+", text)
+    if len(constants) != 1:
+        raise ValueError(f"the constant stands there {len(constants)} times")
     return edited(
-        text, f"{found[0]} ", "%float9.999990e-13 = torch.constant.float 1.000000e-05 "
+        text,
+        f"{constants[0]} ",
+        "%float9.999990e-13 = torch.constant.float 1.000000e-05 ",
     )
 
 
@@ -79,10 +81,10 @@ def three_layers(text: str) -> str:
 
 def twice(text: str) -> str:
     """A fully connected layer of the first attention used once more, on what it gave."""
-    found = re.search(r"^ *%57 = .*$", text, re.MULTILINE)
-    if found is None:
+    operation = re.search(r"^ *%57 = .*$", text, re.MULTILINE)
+    if operation is None:
         raise ValueError("%57 is not there")
-    line = found[0]
+    line = operation[0]
     before, after = text.split(line)
     again = line.replace("%57 =", "%again =").replace("%54,", "%57,")
     return before + line + "\n" + again + re.sub(r"%57\b", "%again", after)

@@ -54,9 +54,9 @@ def opening_ms(browser: Browser, path: Path) -> float:
     """From the navigation to loaded and painted, in a tab of its own."""
     page = browser.new_page()
     page.goto(path.resolve().as_uri())
-    found: float = page.evaluate(_OPENED)
+    milliseconds: float = page.evaluate(_OPENED)
     page.close()
-    return found
+    return milliseconds
 
 
 def measured(
@@ -66,14 +66,14 @@ def measured(
     pages = {"page": html, "text": plain(len(html.encode()))}
     for name, text in pages.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    taken: dict[str, list[float]] = {name: [] for name in pages}
-    for at in range(rounds + 1):
+    times: dict[str, list[float]] = {name: [] for name in pages}
+    for number in range(rounds + 1):
         for name in pages:
             spent = opening_ms(browser, folder / f"{name}.html")
-            taken[name] += (
-                [spent] if at else []
+            times[name] += (
+                [spent] if number else []
             )  # the first of each fills the browser's own caches
-    return len(html.encode()), median(taken["page"]), median(taken["text"])
+    return len(html.encode()), median(times["page"]), median(times["text"])
 
 
 def rows(
@@ -88,14 +88,14 @@ def rows(
         tempfile.TemporaryDirectory(prefix="code-size-page-") as name,
         chromium() as browser,
     ):
-        for what, html in (
+        for label, html in (
             pages
             or {f"page of {CELLS} cells": "".join(html_pieces(repeated_report(CELLS)))}
         ).items():
             size, page, text = measured(browser, Path(name), html, rounds)
             table += [
                 (
-                    f"{what}, size",
+                    f"{label}, size",
                     f"{size / 1e6:.1f} MB",
                     f"≤ {LARGEST_BYTES / 1e6:.0f} MB",
                 ),

@@ -122,37 +122,39 @@ def check(number: int, cell: Cell, side: Side, scratch: Path) -> Checked:
     One that gives something else is asked a few times more.
     """
     where = f"{side.name} {cell.key}"
-    wanted = (
+    expected = (
         cell.artifact_digest or "",
         "" if cell.measured or not cell.failure else cell.failure.message,
     )
-    known = {other.artifact_digest or "" for other in cell.others}
-    seen = []
+    listed_digests = {outcome.artifact_digest or "" for outcome in cell.others}
+    results = []
     for _ in range(6):
-        seen.append(ran(cell, side, scratch / f"{number}.vmfb"))
-        if seen[-1] == wanted:
+        results.append(ran(cell, side, scratch / f"{number}.vmfb"))
+        if results[-1] == expected:
             return Checked(
-                where, "equal" if len(seen) == 1 else "noise", f"after {len(seen)} runs"
+                where,
+                "equal" if len(results) == 1 else "noise",
+                f"after {len(results)} runs",
             )
-        if seen[-1][0] in known:
+        if results[-1][0] in listed_digests:
             return Checked(where, "noise", "the build lists this result")
-    return Checked(where, "other", f"reported {wanted}, gave {seen[-1]}")
+    return Checked(where, "other", f"reported {expected}, gave {results[-1]}")
 
 
 def checked(work: Work, sides: Iterable[Side]) -> list[Checked]:
     """All cells of these sides, a compile per core."""
-    asked = [
+    cells = [
         (cell, side) for side in sides for cell in side.snapshot.cells if cell.command
     ]
-    work.say(f"{len(asked)} printed commands")
+    work.say(f"{len(cells)} printed commands")
     with (
         tempfile.TemporaryDirectory(prefix="evidence-") as name,
         ThreadPoolExecutor(work.jobs) as pool,
     ):
         return list(
             pool.map(
-                lambda number: check(number, *asked[number], Path(name)),
-                range(len(asked)),
+                lambda number: check(number, *cells[number], Path(name)),
+                range(len(cells)),
             )
         )
 
@@ -164,11 +166,14 @@ def sides_of(work: Work) -> list[Side]:
     )
     sides = []
     for name, release in zip(SIDES, PAIR, strict=True):
-        found = from_json((out / f"{name}.json").read_text(encoding="utf-8"))
-        command = next(cell.command for cell in found.cells if cell.command)
+        snapshot = from_json((out / f"{name}.json").read_text(encoding="utf-8"))
+        command = next(cell.command for cell in snapshot.cells if cell.command)
         sides.append(
             Side(
-                name, found, work.binary(release), home_of(command, work.config.parent)
+                name,
+                snapshot,
+                work.binary(release),
+                home_of(command, work.config.parent),
             )
         )
     return sides
@@ -194,7 +199,7 @@ def variations(work: Work, home: Path) -> Iterator[Side]:
                 }
             )
         )
-        words = [
+        arguments = [
             "measure",
             "--compiler",
             str(binary),
@@ -204,13 +209,13 @@ def variations(work: Work, home: Path) -> Iterator[Side]:
             str(out),
         ]
         work.say(f"{number + 1} of {len(FLAGS)}: {flag}")
-        if replace(work, selectors=work.targets).program(words, home).wait() == 0:
+        if replace(work, selectors=work.targets).program(arguments, home).wait() == 0:
             yield Side(flag, from_json(out.read_text(encoding="utf-8")), binary, home)
 
 
 def table(found: Sequence[Checked]) -> list[str]:
     """Counts, and a line for each command that gave something else."""
-    counts = Counter(one.outcome for one in found)
+    counts = Counter(command.outcome for command in found)
     lines = [
         f"{len(found)} commands: {counts['equal']} gave the reported result in the"
         " first run"
@@ -220,38 +225,38 @@ def table(found: Sequence[Checked]) -> list[str]:
         " another result."
     )
     lines += [
-        f"- {one.outcome}: `{one.where}` ({one.said[:300]})"
-        for one in found
-        if one.outcome != "equal"
+        f"- {command.outcome}: `{command.where}` ({command.said[:300]})"
+        for command in found
+        if command.outcome != "equal"
     ]
     return lines
 
 
 def sound(found: Iterable[Checked]) -> bool:
     """Whether each command gave what was reported, or what the compiler gives now and then."""
-    return all(one.outcome != "other" for one in found)
+    return all(command.outcome != "other" for command in found)
 
 
 def commands(work: Work) -> Section:
     """The cells of two releases."""
     sides = sides_of(work)
-    found = checked(work, sides)
+    outcomes = checked(work, sides)
     heading = "## The printed command gives the reported build"
     about = f"IREE {PAIR[0]} and {PAIR[1]}, suite {work.suite}."
-    return Section([heading, "", about, *table(found)], sound(found))
+    return Section([heading, "", about, *table(outcomes)], sound(outcomes))
 
 
 def flags(work: Work) -> Section:
     """Small models under further flags."""
     sides = list(variations(work, work.folder("flags")))
-    found = checked(work, sides)
+    outcomes = checked(work, sides)
     about = (
         f"{len(sides)} of {len(FLAGS)} flags, which {PAIR[1]} accepts, with two small"
         " models on all targets."
     )
     return Section(
-        ["## The printed command under other flags", "", about, *table(found)],
-        sound(found),
+        ["## The printed command under other flags", "", about, *table(outcomes)],
+        sound(outcomes),
     )
 
 

@@ -290,8 +290,8 @@ def phase_row(
         if not shares.paired:
             row.append("–")
             continue
-        own = percent(shares.own_ladder, shares.paired)
-        row.append(f"{own} · {percent(shares.cause_ladder, shares.paired)}")
+        same_ladder = percent(shares.own_ladder, shares.paired)
+        row.append(f"{same_ladder} · {percent(shares.cause_ladder, shares.paired)}")
     return row
 
 
@@ -340,13 +340,15 @@ def comparisons(work: Work) -> Iterator[Compared]:
     steps = list(pairwise(work.releases))
     span = (work.releases[0], work.releases[-1])
     for base, head in dict.fromkeys([*steps, span]):
-        made = compared(work, f"step-{base}-{head}", base, head)
-        if made is not None:
-            yield made
+        comparison = compared(work, f"step-{base}-{head}", base, head)
+        if comparison is not None:
+            yield comparison
     for number, flag in enumerate(FLAGS, start=1):
-        made = compared(work, f"flag-{number}", PAIR[1], PAIR[1], f"--flags={flag}")
-        if made is not None:
-            yield made
+        comparison = compared(
+            work, f"flag-{number}", PAIR[1], PAIR[1], f"--flags={flag}"
+        )
+        if comparison is not None:
+            yield comparison
 
 
 def whole(targets: Mapping[str, Shares]) -> Shares:
@@ -383,12 +385,12 @@ def lines(found: Sequence[Compared]) -> Iterator[str]:
 
 def proofs(work: Work) -> Section:
     """Return the section of the page."""
-    found = list(comparisons(work))
+    all_comparisons = list(comparisons(work))
     chosen = ", ".join(word.partition("=")[2] for word in work.selectors)
     suite = f"Suite {work.suite} ({chosen})" if chosen else f"Suite {work.suite}"
     about = f"{suite}, default budget. Flags: IREE {PAIR[1]}, head has the flag."
     title = "## How much of the change experiments explain"
-    return Section([title, "", about, ABOUT, "", *lines(found)])
+    return Section([title, "", about, ABOUT, "", *lines(all_comparisons)])
 
 
 if __name__ == "__main__":

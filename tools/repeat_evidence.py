@@ -56,8 +56,8 @@ def without_times(value: Any) -> Any:
     """The JSON value without what differs from run to run by nature."""
     if isinstance(value, dict):
         return {
-            name: without_times(found)
-            for name, found in value.items()
+            name: without_times(entry)
+            for name, entry in value.items()
             if name not in TIMES
         }
     return [without_times(item) for item in value] if isinstance(value, list) else value
@@ -65,10 +65,10 @@ def without_times(value: Any) -> Any:
 
 def differing(one: Path, other: Path) -> Iterator[str]:
     """Where two JSON files differ beside times, as paths into them."""
-    left, right = (
+    base_document, head_document = (
         without_times(json.loads(path.read_bytes())) for path in (one, other)
     )
-    yield from _differing(left, right, one.name)
+    yield from _differing(base_document, head_document, one.name)
 
 
 def _differing(one: Any, other: Any, path: str) -> Iterator[str]:
@@ -87,7 +87,7 @@ def same(work: Work) -> Section:
     runs, outs = [], []
     for jobs, folder in ((1, "one"), (2, "another/folder")):
         home = work.folder("same", folder)
-        words = [
+        arguments = [
             "compare",
             "--base",
             PAIR[0],
@@ -98,25 +98,27 @@ def same(work: Work) -> Section:
             "--out",
             str(home / "out"),
         ]
-        runs.append(work.program(words, home, work.empty_cache(home)))
+        runs.append(work.program(arguments, home, work.empty_cache(home)))
         outs.append(home / "out")
     work.say(f"{PAIR[0]} → {PAIR[1]} in two places at once")
     codes = [run.wait() for run in runs]
-    found = [] if len(set(codes)) == 1 else [f"exit codes {codes}"]
+    differences = [] if len(set(codes)) == 1 else [f"exit codes {codes}"]
     for name in ("base.json", "head.json", "report.json"):
-        found += differing(outs[0] / name, outs[1] / name)
+        differences += differing(outs[0] / name, outs[1] / name)
     about = (
         f"IREE {PAIR[0]} → {PAIR[1]}, suite {work.suite}. The comparison ran twice at"
         " the same time: from empty caches, in two folders, with 1 and 2 jobs. Apart"
         " from times and memory, `base.json`, `head.json` and "
     )
-    told = (
-        f"`report.json` differ in {len(found)} places:"
-        if found
+    conclusion = (
+        f"`report.json` differ in {len(differences)} places:"
+        if differences
         else "`report.json` are the same."
     )
-    lines = ["## The same comparison gives the same report", "", about + told]
-    return Section([*lines, *(f"- `{line}`" for line in found[:SHOWN])], not found)
+    lines = ["## The same comparison gives the same report", "", about + conclusion]
+    return Section(
+        [*lines, *(f"- `{line}`" for line in differences[:SHOWN])], not differences
+    )
 
 
 # A compiler against itself.
@@ -140,18 +142,18 @@ def name_of(row: Mapping[str, Any]) -> str:
 def difference(cell: Mapping[str, Any]) -> str:
     """What is not the same in a cell of a report; empty where all of it is."""
     if cell["state"] in ("same", "broken"):
-        told = [
+        parts = [
             f"{cell[name]['base']} | {cell[name]['head']}"
             for name in ("status", "failure")
             if unlike(cell[name])
         ]
-        told += ["the artifacts are other bytes"] * (cell["identical"] is False)
-        told += [
+        parts += ["the artifacts are other bytes"] * (cell["identical"] is False)
+        parts += [
             name
-            for name, one in cell["metrics"].items()
-            if name in EXACT and unlike(one)
+            for name, pair in cell["metrics"].items()
+            if name in EXACT and unlike(pair)
         ]
-        return ", ".join(told)
+        return ", ".join(parts)
     excused = cell["state"] == "unmeasured" and set(cell["status"].values()) == {
         "unsupported"
     }
@@ -170,18 +172,27 @@ def held(words: str, report: Mapping[str, Any]) -> Held:
         for cell in report["cells"]
     ]
     named = zip(report["cells"], excused, strict=True)
-    states = Counter("unsupported" if one else cell["state"] for cell, one in named)
-    found = {name_of(cell): difference(cell) for cell in report["cells"]}
-    alarms = [name_of(one) for one in report["verdict"]["findings"] if not one["known"]]
+    states = Counter(
+        "unsupported" if is_excused else cell["state"] for cell, is_excused in named
+    )
+    differences = {name_of(cell): difference(cell) for cell in report["cells"]}
+    alarms = [
+        name_of(finding)
+        for finding in report["verdict"]["findings"]
+        if not finding["known"]
+    ]
     return Held(
-        words, states, {name: told for name, told in found.items() if told}, alarms
+        words,
+        states,
+        {name: text for name, text in differences.items() if text},
+        alarms,
     )
 
 
 def measured(work: Work) -> Snapshot:
     """The compiler's cells, measured with one job in a cache of its own."""
     home = work.folder("noise", BASE.folder)
-    words = [
+    arguments = [
         "measure",
         "--compiler",
         PAIR[1],
@@ -191,14 +202,14 @@ def measured(work: Work) -> Snapshot:
         str(home / "base.json"),
     ]
     work.say(f"{PAIR[1]}: {BASE.words}")
-    require(work.program(words, home, work.empty_cache(home)), words)
+    require(work.program(arguments, home, work.empty_cache(home)), arguments)
     return from_json((home / "base.json").read_text(encoding="utf-8"))
 
 
 def against(work: Work, place: Place, base: str) -> tuple[Held, Snapshot]:
     """The same compiler measured in another place and compared with the base side, as a pull request does it."""
     home = work.folder("noise", place.folder)
-    words = [
+    arguments = [
         "compare",
         "--base",
         base,
@@ -210,7 +221,9 @@ def against(work: Work, place: Place, base: str) -> tuple[Held, Snapshot]:
         str(home / "out"),
     ]
     work.say(f"{PAIR[1]} against itself: {place.words}")
-    require(work.program(words, home, work.empty_cache(home), place.machine), words)
+    require(
+        work.program(arguments, home, work.empty_cache(home), place.machine), arguments
+    )
     report = json.loads((home / "out" / "report.json").read_text(encoding="utf-8"))
     return held(place.words, report), from_json(
         (home / "out" / "head.json").read_text(encoding="utf-8")
@@ -219,11 +232,11 @@ def against(work: Work, place: Place, base: str) -> tuple[Held, Snapshot]:
 
 def unrepeated(cell: Cell, side: Side, runs: int = RUNS) -> bool:
     """Whether the printed command alone, run again and again, gives more than one artifact or message."""
-    seen = set()
+    results = set()
     with tempfile.TemporaryDirectory(prefix="evidence-") as name:
         for _ in range(runs):
-            seen.add(ran(cell, side, Path(name) / "a.vmfb"))
-            if len(seen) > 1:
+            results.add(ran(cell, side, Path(name) / "a.vmfb"))
+            if len(results) > 1:
                 return True
     return False
 
@@ -242,18 +255,19 @@ def noise_lines(
 ) -> tuple[list[str], bool]:
     """The table, the cells by name, and whether all that differed is the compiler's own."""
     rows = []
-    for one in found:
+    for comparison in found:
         counts = [
-            str(one.states.get(state, 0)) for state in ("same", "broken", "unsupported")
+            str(comparison.states.get(state, 0))
+            for state in ("same", "broken", "unsupported")
         ]
-        unsure = sum(name in noisy for name in one.differing)
+        unsure = sum(name in noisy for name in comparison.differing)
         rows.append(
             [
-                one.words,
+                comparison.words,
                 *counts,
-                str(len(one.differing) - unsure),
+                str(len(comparison.differing) - unsure),
                 str(unsure),
-                str(len(one.findings)),
+                str(len(comparison.findings)),
             ]
         )
     head = [
@@ -265,7 +279,11 @@ def noise_lines(
         "noise",
         "findings",
     ]
-    names = {name for one in found for name in (*one.differing, *one.findings)}
+    names = {
+        name
+        for comparison in found
+        for name in (*comparison.differing, *comparison.findings)
+    }
     return [*table(head, rows), "", *told(names, noisy)], names <= set(noisy)
 
 
@@ -281,27 +299,29 @@ def noise(
     base = measured(work)
     path = str(work.folder("noise", BASE.folder) / "base.json")
     again = Place("the same place and cache, both sides", BASE.folder, BASE.jobs)
-    seen = [
+    runs = [
         against(work, again, PAIR[1]),
         *(against(work, place, path) for place in places),
     ]
     side = Side("base", base, work.binary(PAIR[1]), work.config.parent)
     noisy = {
         str(cell.key): " (the build lists this result)"
-        for _, one in seen
-        for cell in one.cells
+        for _, snapshot in runs
+        for cell in snapshot.cells
         if cell.others
     }
-    names = {name for one, _ in seen for name in (*one.differing, *one.findings)} - set(
-        noisy
-    )
+    names = {
+        name
+        for comparison, _ in runs
+        for name in (*comparison.differing, *comparison.findings)
+    } - set(noisy)
     for cell in base.cells:
         if str(cell.key) in names and cell.command:
             work.say(f"{cell.key} differs: its command is run up to {RUNS} times")
             home = home_of(cell.command, side.home)
             if repeats(cell, Side(side.name, base, side.binary, home)):
                 noisy[str(cell.key)] = " (its printed command gives several results)"
-    lines, sound = noise_lines([one for one, _ in seen], noisy)
+    lines, sound = noise_lines([comparison for comparison, _ in runs], noisy)
     about = (
         f"IREE {PAIR[1]}, suite {work.suite}. The compiler is measured with 1 job, and"
         " compared with itself under the conditions of each row. A difference is noise"

@@ -64,8 +64,8 @@ def many(snapshot: Snapshot, side: str, count: int = CELLS) -> Snapshot:
     """
     measured = [cell for cell in snapshot.cells if cell.measured]
     cells = [
-        _other(measured[at % len(measured)], at // len(measured), side)
-        for at in range(count)
+        _other(measured[number % len(measured)], number // len(measured), side)
+        for number in range(count)
     ]
     models = {cell.key.model: "0" * 64 for cell in cells}
     compiler = replace(
@@ -78,8 +78,8 @@ def many(snapshot: Snapshot, side: str, count: int = CELLS) -> Snapshot:
 def _other(cell: Cell, number: int, side: str) -> Cell:
     key = CellKey(f"{cell.key.model}_{number:04d}", cell.key.target)
     dispatches = tuple(
-        _dispatch(row, f"{side} {key} {at}", at + 1, side)
-        for at, row in enumerate(cell.dispatches)
+        _dispatch(row, f"{side} {key} {index}", index + 1, side)
+        for index, row in enumerate(cell.dispatches)
     )
     grown = sum(
         (new.code_bytes or 0) - (old.code_bytes or 0)
@@ -116,11 +116,11 @@ def _dispatch(row: Dispatch, name: str, more: int, side: str) -> Dispatch:
 
 def write(snapshot: Snapshot, folder: Path, count: int = CELLS) -> list[Path]:
     """Both files, one after the other: two snapshots of this size at once are more than a small machine has."""
-    made = [folder / "base.json", folder / "head.json"]
-    for path in made:
+    paths = [folder / "base.json", folder / "head.json"]
+    for path in paths:
         with path.open("wb") as file:
             file.writelines(lines(rows_of(many(snapshot, path.stem, count))))
-    return made
+    return paths
 
 
 def _cost(work: str, argv: list[str]) -> Cost:

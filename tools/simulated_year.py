@@ -121,13 +121,13 @@ def copied(snapshot: Snapshot, copies: int) -> Snapshot:
         return hashlib.sha256(repr(what).encode()).hexdigest()
 
     cells = sorted(
-        (copy(cell, at) for cell in snapshot.cells for at in range(copies)),
+        (copy(cell, number) for cell in snapshot.cells for number in range(copies)),
         key=lambda cell: cell.key,
     )
     models = {
-        _name(name, at): digest
+        _name(name, number): digest
         for name, digest in snapshot.models.items()
-        for at in range(copies)
+        for number in range(copies)
     }
     return replace(snapshot, cells=tuple(cells), models=models)
 
@@ -213,7 +213,7 @@ def _git(folder: Path, *words: str) -> str:
 
 def history_cost(clone: Path, nights: int, out: Path) -> tuple[float, float]:
     """CPU seconds and peak MiB of `history` over all nights; its files are in `out` then."""
-    words = [
+    arguments = [
         "history",
         "--quiet",
         "--store",
@@ -227,7 +227,7 @@ def history_cost(clone: Path, nights: int, out: Path) -> tuple[float, float]:
         f"schema: code-size-config/1\nbaseline: {{ancestors: {nights}}}\n",
         encoding="utf-8",
     )
-    command = [sys.executable, "-c", _CHILD, *words, "--config", "code-size.yml"]
+    command = [sys.executable, "-c", _CHILD, *arguments, "--config", "code-size.yml"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command, cwd=clone, env=environment, check=True, stderr=subprocess.PIPE

@@ -96,15 +96,15 @@ def bench(
     before = {
         number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)
     }
-    found = Bench(tmp_path, capsys)
+    workbench = Bench(tmp_path, capsys)
     for name in ("small", "middle", "large"):
-        found.write(
+        workbench.write(
             f"suite/{name}.mlir",
             "module {}" * {"small": 1, "middle": 10, "large": 100}[name],
         )
-    found.write("c.yml", CONFIG)
-    found.write("base.json", BASE)
-    yield found
+    workbench.write("c.yml", CONFIG)
+    workbench.write("base.json", BASE)
+    yield workbench
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -174,9 +174,9 @@ def test_the_version(bench: Bench) -> None:
 def test_arguments_that_are_wrong_end_with_2_and_say_why(
     bench: Bench, arguments: list[str], words: str
 ) -> None:
-    found = bench.run(*arguments)
-    assert found.code == 2 and found.out == ""
-    (line,) = found.err.splitlines()
+    outcome = bench.run(*arguments)
+    assert outcome.code == 2 and outcome.out == ""
+    (line,) = outcome.err.splitlines()
     assert words in line
 
 
@@ -185,10 +185,10 @@ def test_a_wrong_limit_in_the_environment_is_told_by_its_name(
 ) -> None:
     monkeypatch.setenv("CODE_SIZE_CACHE_LIMIT", "50%")
     assert "(default: 50%)" in bench.run("compare", "--help").out
-    found = bench.run("plan", "--config", "c.yml", "--shards", "2")
-    assert (found.code, found.out) == (2, "")
+    outcome = bench.run("plan", "--config", "c.yml", "--shards", "2")
+    assert (outcome.code, outcome.out) == (2, "")
     assert (
-        found.line
+        outcome.line
         == "CODE_SIZE_CACHE_LIMIT: '50%' has an unknown unit; known units: B, KiB,"
         " MiB, GiB"
     )
@@ -201,23 +201,25 @@ def test_a_wrong_limit_in_the_environment_is_told_by_its_name(
 def test_a_bad_configuration_is_one_line_before_anything_is_done(
     bench: Bench, command: str
 ) -> None:
-    rest = {
+    other_options = {
         "plan": ["--shards", "2"],
         "report": ["--base", "base.json", "--head", "base.json", "--out", "out"],
         "compare": ["--base", "base.json", "--head", "base.json", "--out", "out"],
         "measure": ["--compiler", "3.13.0", "--out", "out/x.json"],
     }
-    found = bench.run(command, "--config", "bad.yml", *rest[command])
+    outcome = bench.run(command, "--config", "bad.yml", *other_options[command])
     assert (
-        found.line
+        outcome.line
         == "bad.yml: cannot be read: No such file or directory (without --config it is"
         " .github/code-size.yml or code-size.yml if one is there; quick and full are"
         " packaged suites)"
     )
     bench.write("bad.yml", "schema: code-size-config/1\nmodelz: []\n")
-    found = bench.run(command, "--config", "bad.yml", *rest[command])
-    assert (found.code, found.out) == (2, "") and not (bench.folder / "out").exists()
-    assert found.line.startswith(
+    outcome = bench.run(command, "--config", "bad.yml", *other_options[command])
+    assert (outcome.code, outcome.out) == (2, "") and not (
+        bench.folder / "out"
+    ).exists()
+    assert outcome.line.startswith(
         "bad.yml:2: modelz: unknown key (did you mean 'models'"
     )
 
@@ -226,9 +228,9 @@ def test_a_bad_configuration_is_one_line_before_anything_is_done(
 
 
 def plan_of(bench: Bench, *arguments: str) -> list[dict[str, Any]]:
-    found = bench.run("plan", "--config", "c.yml", *arguments)
-    assert (found.code, found.err) == (0, "")
-    plain = json.loads(found.out)
+    outcome = bench.run("plan", "--config", "c.yml", *arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+    plain = json.loads(outcome.out)
     assert plain.keys() == {"include"}
     rows: list[dict[str, Any]] = plain["include"]
     for row in rows:
@@ -278,17 +280,17 @@ def test_the_verdict_decides_the_exit_code_and_all_files_are_written(
     bench: Bench, command: str, head: Snapshot, code: int, status: str
 ) -> None:
     bench.write("head.json", head)
-    found = bench.run(
+    outcome = bench.run(
         command, "--base", "base.json", "--head", "head.json", "--out", "deep/out"
     )
-    assert found.code == code
+    assert outcome.code == code
     assert bench.files("deep/out") == FILES
     out = bench.folder / "deep" / "out"
     report = json.loads((out / "report.json").read_text())
     assert report["verdict"]["status"] == status
     assert (out / "base.json").read_text() == to_json(BASE)
     assert from_json((out / "head.json").read_text()) == head
-    files = found.out.splitlines()[-2]
+    files = outcome.out.splitlines()[-2]
     assert files.startswith("written to deep/out: ") and all(
         name in files for name in FILES
     )
@@ -313,10 +315,13 @@ def test_selectors_narrow_snapshots(bench: Bench, command: str) -> None:
     assert from_json((bench.folder / "out/head.json").read_text()).targets == {
         "cuda": "cuda"
     }
-    found = bench.run(command, *sides, "--model", "c*")
-    assert (found.code, found.line) == (2, "--model c*: matches no model (known: a, b)")
-    found = bench.run(command, *sides, "--model", "a", "--target", "rocm")
-    assert (found.code, found.line) == (
+    outcome = bench.run(command, *sides, "--model", "c*")
+    assert (outcome.code, outcome.line) == (
+        2,
+        "--model c*: matches no model (known: a, b)",
+    )
+    outcome = bench.run(command, *sides, "--model", "a", "--target", "rocm")
+    assert (outcome.code, outcome.line) == (
         2,
         "--target rocm: matches no target (known: cuda, vmvx)",
     )
@@ -335,7 +340,7 @@ def test_a_glob_may_match_on_one_side_alone(
     bench: Bench, command: str, glob: str, states: dict[str, str], lacking: str
 ) -> None:
     bench.write("head.json", plain_snapshot(("a", "vmvx", "ok"), ("c", "vmvx", "ok")))
-    found = bench.run(
+    outcome = bench.run(
         command,
         "--config",
         "c.yml",
@@ -348,43 +353,44 @@ def test_a_glob_may_match_on_one_side_alone(
     )
     cells = json.loads((bench.folder / "out/report.json").read_text())["cells"]
     assert {cell["model"]: cell["state"] for cell in cells} == states
-    said = (
+    expected = (
         f"out/report.json: no verdict: nothing could be compared ({lacking} has none of"
         " these builds)"
     )
     assert (
-        (found.code, found.line) == (5, said)
+        (outcome.code, outcome.line) == (5, expected)
         if lacking
-        else (found.code, found.err) == (0, "")
+        else (outcome.code, outcome.err) == (0, "")
     )
 
 
 def test_a_side_may_be_a_directory_or_a_glob(bench: Bench) -> None:
     bench.write("dist-base/snapshot.json", BASE)
     bench.write("head/snapshot.json", grown(50))
-    found = bench.run("compare", "--base", "dist-base", "--head", "h*/*.json")
+    outcome = bench.run("compare", "--base", "dist-base", "--head", "h*/*.json")
     assert (
-        found.code == 0
+        outcome.code == 0
         and from_json((bench.folder / "out/base.json").read_text()) == BASE
     )
     report = json.loads((bench.folder / "out/report.json").read_text())
     assert report["baseline"]["rule"] == "snapshot snapshot.json"
-    found = bench.run("compare", "--base", "dist/*.whl", "--head", "head")
-    assert (found.code, found.line.partition(" (")[0]) == (
+    outcome = bench.run("compare", "--base", "dist/*.whl", "--head", "head")
+    assert (outcome.code, outcome.line.partition(" (")[0]) == (
         2,
         "dist/*.whl: matches no file",
     )
-    found = bench.run("measure", "--compiler", "*/snapshot.json", "--out", "x.json")
+    outcome = bench.run("measure", "--compiler", "*/snapshot.json", "--out", "x.json")
     assert (
-        found.code == 2
-        and "matches 2 paths: dist-base/snapshot.json, head/snapshot.json" in found.line
+        outcome.code == 2
+        and "matches 2 paths: dist-base/snapshot.json, head/snapshot.json"
+        in outcome.line
     )
 
 
 def test_quiet_says_only_the_verdict_and_where_the_files_are(bench: Bench) -> None:
-    found = bench.run("report", "-q", "--base", "base.json", "--head", "base.json")
-    assert found.err == ""
-    verdict, files = found.out.splitlines()
+    outcome = bench.run("report", "-q", "--base", "base.json", "--head", "base.json")
+    assert outcome.err == ""
+    verdict, files = outcome.out.splitlines()
     assert "Code size" in verdict and files.startswith("written to out: ")
 
 
@@ -392,7 +398,7 @@ def test_a_trace_of_two_snapshots_says_that_no_compiler_is_here(bench: Bench) ->
     cell = ("--model", MODELS[0], "--target", "vmvx", "--dispatch", "dispatch_1")
     for side, release in (("left", "3.11.0"), ("right", "3.13.0")):
         bench.write(f"{side}.json", snapshot(release))
-    found = bench.run(
+    outcome = bench.run(
         "trace",
         "--config",
         "default",
@@ -402,23 +408,25 @@ def test_a_trace_of_two_snapshots_says_that_no_compiler_is_here(bench: Bench) ->
         "right.json",
         *cell,
     )
-    assert found.code == 5 and "no pass is named" not in found.out
-    assert "not traced: no compiler is available: both sides are snapshots" in found.out
-    assert found.line.endswith(
+    assert outcome.code == 5 and "no pass is named" not in outcome.out
+    assert (
+        "not traced: no compiler is available: both sides are snapshots" in outcome.out
+    )
+    assert outcome.line.endswith(
         "was not traced: no compiler is available: both sides are snapshots"
     )
 
 
 def test_the_last_line_is_a_next_step(bench: Bench) -> None:
     bench.write("head.json", grown(50_000))
-    found = bench.run("report", "--base", "base.json", "--head", "head.json")
+    outcome = bench.run("report", "--base", "base.json", "--head", "head.json")
     assert (
-        found.out.splitlines()[-1]
+        outcome.out.splitlines()[-1]
         == "next: code-size-bot explain out/report.json --model a --target vmvx"
     )
-    assert bench.run(*found.out.splitlines()[-1].split()[2:]).code == 0
-    found = bench.run("report", "--base", "base.json", "--head", "base.json")
-    assert found.out.splitlines()[-1] == "next: open out/report.html"
+    assert bench.run(*outcome.out.splitlines()[-1].split()[2:]).code == 0
+    outcome = bench.run("report", "--base", "base.json", "--head", "base.json")
+    assert outcome.out.splitlines()[-1] == "next: open out/report.html"
 
 
 def test_sides_are_named_by_place_or_by_option(bench: Bench) -> None:
@@ -427,22 +435,22 @@ def test_sides_are_named_by_place_or_by_option(bench: Bench) -> None:
         "compare", "--base", "base.json", "--head", "head.json", "--out", "one"
     )
     assert by_option.code == 0
-    for words in (
+    for sides in (
         ("base.json", "head.json", "--out", "one"),
         ("base.json", "--out", "one", "head.json"),
     ):
-        assert bench.run("compare", *words) == by_option
+        assert bench.run("compare", *sides) == by_option
     assert (
         bench.run("compare", "base.json", "--out", "one", "--head", "head.json")
         == by_option
     )
-    found = bench.run("compare", "base.json", "head.json", "base.json")
-    assert (found.code, found.line.partition(" (")[0]) == (
+    outcome = bench.run("compare", "base.json", "head.json", "base.json")
+    assert (outcome.code, outcome.line.partition(" (")[0]) == (
         2,
         "base.json head.json base.json: too many sides",
     )
-    found = bench.run("compare", "base.json", "--base", "head.json")
-    assert (found.code, found.line) == (
+    outcome = bench.run("compare", "base.json", "--base", "head.json")
+    assert (outcome.code, outcome.line) == (
         2,
         (
             "base.json and --base head.json: the base side is named twice (leave out"
@@ -454,11 +462,11 @@ def test_sides_are_named_by_place_or_by_option(bench: Bench) -> None:
 def test_a_script_in_place_of_a_compiler_is_called_one(bench: Bench) -> None:
     bench.write("build/bin/iree-compile", "#!/bin/sh\n")
     for word in ("build", str(bench.folder / "build/bin/iree-compile")):
-        found = bench.run("measure", "--compiler", word, "--out", "x.json")
+        outcome = bench.run("measure", "--compiler", word, "--out", "x.json")
         assert (
-            found.code == 4
-            and found.line.startswith(f"{word}: ")
-            and "script" in found.line
+            outcome.code == 4
+            and outcome.line.startswith(f"{word}: ")
+            and "script" in outcome.line
         )
 
 
@@ -534,8 +542,8 @@ def test_a_snapshot_that_cannot_be_used_is_one_line(
         ("report", "bad.json", "base.json"),
         ("compare", "base.json", "bad.json"),
     ):
-        found = bench.run(command, "--base", base, "--head", head)
-        assert found.code == 2 and words in found.line
+        outcome = bench.run(command, "--base", base, "--head", head)
+        assert outcome.code == 2 and words in outcome.line
 
 
 @pytest.mark.parametrize("out", ["out", "out/deep", "/proc"])
@@ -545,11 +553,13 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_done(
 ) -> None:
     """Root may write to every directory, but not to /proc."""
     bench.write("out", "in the way")
-    found = bench.run(
+    outcome = bench.run(
         command, "--base", "base.json", "--head", "base.json", "--out", out
     )
-    assert found.code == 2 and found.line.startswith(f"{out}: cannot be written to: ")
-    assert found.line.endswith(" (choose another place with --out)")
+    assert outcome.code == 2 and outcome.line.startswith(
+        f"{out}: cannot be written to: "
+    )
+    assert outcome.line.endswith(" (choose another place with --out)")
     assert (bench.folder / "out").read_text() == "in the way"
 
 
@@ -596,8 +606,8 @@ def test_where_nothing_was_compared_the_report_is_written_and_the_code_is_5(
     base, head, line = NOTHING[case]
     bench.write("left.json", base)
     bench.write("right.json", head)
-    found = bench.run(command, "-q", "--base", "left.json", "--head", "right.json")
-    assert (found.code, found.line) == (5, f"out/report.json: no verdict: {line}")
+    outcome = bench.run(command, "-q", "--base", "left.json", "--head", "right.json")
+    assert (outcome.code, outcome.line) == (5, f"out/report.json: no verdict: {line}")
     assert bench.files() == FILES and verdict_of(bench) == "unknown"
     assert "Code size: unknown" in (bench.folder / "out/comment.md").read_text()
 
@@ -614,11 +624,14 @@ def test_a_run_that_compared_nothing_replaces_no_report(
     bench.write("left.json", base)
     bench.write("right.json", head)
     for _ in range(2):
-        found = bench.run(command, "left.json", "right.json")
-        assert found.code == 5
-        kept, said = found.err.splitlines()[-2:]
-        assert kept == "kept the old out/report.json: this run compared nothing"
-        assert said == f"code-size-bot: out/no-verdict/report.json: no verdict: {line}"
+        outcome = bench.run(command, "left.json", "right.json")
+        assert outcome.code == 5
+        notice, error_line = outcome.err.splitlines()[-2:]
+        assert notice == "kept the old out/report.json: this run compared nothing"
+        assert (
+            error_line
+            == f"code-size-bot: out/no-verdict/report.json: no verdict: {line}"
+        )
     assert {
         name: (bench.folder / "out" / name).read_bytes() for name in FILES
     } == before
@@ -632,21 +645,21 @@ def test_report_takes_sides_by_place_or_by_option(bench: Bench) -> None:
         "report", "--base", "base.json", "--head", "head/snapshot.json", "--out", "one"
     )
     assert by_option.code == 0
-    for words in (
+    for arguments in (
         ("base.json", "head", "--out", "one"),
         ("base.json", "--out", "one", "head"),
         ("base.json", "--head", "h*/*.json", "--out", "one"),
     ):
-        assert bench.run("report", *words) == by_option
+        assert bench.run("report", *arguments) == by_option
 
 
 def test_a_side_that_lacks_cells_warns(bench: Bench) -> None:
     eight = plain_snapshot(*((model, "vmvx", "ok") for model in "abcdefgh"))
     bench.write("base.json", eight)
     bench.write("head.json", replace(eight, cells=eight.cells[:1]))
-    found = bench.run("report", "--base", "base.json", "--head", "head.json")
-    assert found.code == 0 and verdict_of(bench) == "warn"
-    assert found.out.startswith(
+    outcome = bench.run("report", "--base", "base.json", "--head", "head.json")
+    assert outcome.code == 0 and verdict_of(bench) == "warn"
+    assert outcome.out.startswith(
         "⚠️ Code size: 1 of 8 builds compared: 7 not measured on head · no change seen"
     )
     bench.write("c.yml", CONFIG + "states: {unmeasured: fail}\n")
@@ -677,25 +690,25 @@ def test_a_fault_of_the_program_ends_with_5_and_one_line(
         "--head",
         "base.json",
     )
-    found = bench.run(*arguments)
-    assert found.code == 5 and found.line.startswith("bot.study.comparison:")
-    assert "internal error: KeyError: 'of our own making'" in found.line
-    assert "CODE_SIZE_TRACEBACK=1" in found.line
+    outcome = bench.run(*arguments)
+    assert outcome.code == 5 and outcome.line.startswith("bot.study.comparison:")
+    assert "internal error: KeyError: 'of our own making'" in outcome.line
+    assert "CODE_SIZE_TRACEBACK=1" in outcome.line
     monkeypatch.setenv("CODE_SIZE_TRACEBACK", "1")
-    told = bench.run(*arguments)
+    with_traceback = bench.run(*arguments)
     assert (
-        told.code == 5
-        and told.err.startswith("Traceback")
-        and told.err.endswith(f"code-size-bot: {found.line}\n")
+        with_traceback.code == 5
+        and with_traceback.err.startswith("Traceback")
+        and with_traceback.err.endswith(f"code-size-bot: {outcome.line}\n")
     )
 
 
 def test_a_side_without_compiler_is_said_to_have_none(bench: Bench) -> None:
     bench.write("c.yml", CONFIG + "compiler: {base: base.json}\n")
-    found = bench.run("compare", "--config", "c.yml")
-    assert found.code == 2
+    outcome = bench.run("compare", "--config", "c.yml")
+    assert outcome.code == 2
     assert (
-        found.line
+        outcome.line
         == "c.yml: no compiler for the head side (give --head SPEC, such as --head"
         " 3.13.0, or a --config that names compiler.head)"
     )
@@ -705,11 +718,11 @@ def test_a_side_without_compiler_is_said_to_have_none(bench: Bench) -> None:
 def test_the_pins_of_the_packaged_configuration_are_nobodys_default(
     bench: Bench, config: list[str]
 ) -> None:
-    found = bench.run("compare", *config)
-    assert found.code == 2 and not (bench.folder / "cache").exists()
+    outcome = bench.run("compare", *config)
+    assert outcome.code == 2 and not (bench.folder / "cache").exists()
     where = f"{config[-1]}: " if config else ""
     assert (
-        found.line
+        outcome.line
         == f"{where}no compiler for the base and head side (give --base SPEC and --head"
         " SPEC, such as --base 3.13.0, or a --config that names compiler.base)"
     )
@@ -732,16 +745,16 @@ def test_the_pins_of_the_packaged_configuration_are_nobodys_default(
 def test_a_variable_that_is_not_set_is_a_usage_error(
     bench: Bench, arguments: list[str], what: str
 ) -> None:
-    found = bench.run(*arguments)
+    outcome = bench.run(*arguments)
     line = f"{arguments[-2]}: the {what} is empty (is a shell variable unset?)"
-    assert (found.code, found.out) == (2, "") and found.err.splitlines()[-1].endswith(
-        line
-    )
+    assert (outcome.code, outcome.out) == (2, "") and outcome.err.splitlines()[
+        -1
+    ].endswith(line)
 
 
 def test_a_spec_that_is_no_compiler_ends_with_4(bench: Bench) -> None:
     bench.write("notes.txt", "no compiler")
-    found = bench.run(
+    outcome = bench.run(
         "measure",
         "--config",
         "c.yml",
@@ -750,8 +763,8 @@ def test_a_spec_that_is_no_compiler_ends_with_4(bench: Bench) -> None:
         "--out",
         "head.json",
     )
-    assert found.code == 4
-    assert "notes.txt" in found.line
+    assert outcome.code == 4
+    assert "notes.txt" in outcome.line
     assert not (bench.folder / "head.json").exists()
 
 
@@ -772,15 +785,15 @@ def test_a_signal_ends_with_130_and_one_line(
 
     sender = threading.Thread(target=interrupt)
     sender.start()
-    found = bench.run(
+    outcome = bench.run(
         "report", "--base", "endless.json", "--head", "base.json", "--out", "out"
     )
     sender.join()
-    assert (found.code, found.out) == (130, "")
+    assert (outcome.code, outcome.out) == (130, "")
     assert (
         "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
-    ) in found.line
-    assert "finished builds are in the cache" in found.line
+    ) in outcome.line
+    assert "finished builds are in the cache" in outcome.line
 
 
 def test_a_signal_that_is_ignored_stays_so(bench: Bench) -> None:
@@ -793,10 +806,10 @@ def test_who_reads_only_the_beginning_of_the_answer_has_the_verdicts_exit_code(
     bench: Bench,
 ) -> None:
     bench.write("head.json", grown(8000))
-    words = ("report", "--base", "base.json", "--head", "head.json", "--format")
+    arguments = ("report", "--base", "base.json", "--head", "head.json", "--format")
     for form in ("json", "text"):
         with subprocess.Popen(
-            [sys.executable, "-m", "bot", *words, form],
+            [sys.executable, "-m", "bot", *arguments, form],
             stdout=subprocess.PIPE,
             env=OURS,
         ) as child:
@@ -809,19 +822,19 @@ def test_what_a_terminal_cannot_show_is_escaped_and_json_is_whole(bench: Bench) 
     bench.write("suite/é.mlir", "module {}")
     bench.write("é.json", plain_snapshot(("é", "vmvx", "ok")))
     report = ("report", "--base", "é.json", "--head", "é.json")
-    for words, shown in (
+    for arguments, expected in (
         (("models", "--config", "c.yml"), rb"\xe9 "),
         (report, b""),
         ((*report, "--format", "json"), b""),
     ):
-        argv = [sys.executable, "-m", "bot", *words]
+        argv = [sys.executable, "-m", "bot", *arguments]
         done = subprocess.run(
             argv,
             capture_output=True,
             env=OURS | {"PYTHONIOENCODING": "ascii"},
             check=True,
         )
-        assert shown in done.stdout
+        assert expected in done.stdout
     assert json.loads(done.stdout)["cells"][0]["model"] == "é"
 
 
@@ -830,8 +843,8 @@ def test_at_a_terminal_the_entries_of_github_name_its_commands(
 ) -> None:
     for name in [name for name in os.environ if name.startswith(("GITHUB_", "INPUT_"))]:
         monkeypatch.delenv(name)
-    found = bench.run("post")
-    assert found.code == 2 and found.line.endswith(
+    outcome = bench.run("post")
+    assert outcome.code == 2 and outcome.line.endswith(
         "(at a terminal, use code-size-bot compare or measure)"
     )
 
@@ -846,14 +859,14 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
         names.append(
             bench.write(f"part-{cell.key.model}.json", replace(whole, cells=(cell,)))
         )
-    found = bench.run("merge", names[0], "--out", "new/head.json")
+    outcome = bench.run("merge", names[0], "--out", "new/head.json")
     assert (
-        found.err.strip()
+        outcome.err.strip()
         == "wrote new/head.json: 1 build (1 planned build missing from all parts, such"
         " as b on vmvx)"
     )
-    found = bench.run("merge", *names[::-1], "--out", "new/head.json")
-    assert (found.code, found.err.strip()) == (0, "wrote new/head.json: 2 builds")
+    outcome = bench.run("merge", *names[::-1], "--out", "new/head.json")
+    assert (outcome.code, outcome.err.strip()) == (0, "wrote new/head.json: 2 builds")
     assert (bench.folder / "new" / "head.json").read_text() == to_json(whole)
 
 
@@ -863,10 +876,10 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
         ({}, "measured a on vmvx again (merge every shard once)"),
         *(
             (
-                {what: value},
-                f"has a different {what} than base.json (merge the shards of one run)",
+                {field: value},
+                f"has a different {field} than base.json (merge the shards of one run)",
             )
-            for what, value in (
+            for field, value in (
                 ("compiler", replace(BASE.compiler, digest="e" * 64)),
                 ("source", replace(BASE.source, dirty=True)),
                 ("flags", ("--other",)),
@@ -874,13 +887,13 @@ def test_merged_parts_are_the_run(bench: Bench) -> None:
         ),
         *(
             (
-                {what: {name: "another"}},
+                {field: {name: "another"}},
                 (
-                    f"has a different '{name}' among its {what} than the parts before"
+                    f"has a different '{name}' among its {field} than the parts before"
                     " (merge the"
                 ),
             )
-            for what, name in (("models", "a"), ("targets", "vmvx"))
+            for field, name in (("models", "a"), ("targets", "vmvx"))
         ),
     ],
 )
@@ -889,8 +902,8 @@ def test_what_is_no_part_of_one_run_is_refused_and_nothing_is_written(
 ) -> None:
     bench.write("base.json", replace(BASE, cells=BASE.cells[:1]))
     bench.write("again.json", replace(BASE, cells=BASE.cells[bool(edit) :], **edit))
-    found = bench.run("merge", "base.json", "again.json", "--out", "head.json")
-    assert found.code == 2 and found.line.startswith(f"again.json: {line}")
+    outcome = bench.run("merge", "base.json", "again.json", "--out", "head.json")
+    assert outcome.code == 2 and outcome.line.startswith(f"again.json: {line}")
     assert not (bench.folder / "head.json").exists()
 
 
@@ -899,5 +912,11 @@ def test_on_a_runner_no_line_is_a_command_of_its_own(
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     name = tmp_path / "##[error]base.json"
-    found = bench.run("report", "--base", str(name), "--head", str(name), "--out", "o")
-    assert found.code == 2 and "matches no file" in found.err and "##[" not in found.err
+    outcome = bench.run(
+        "report", "--base", str(name), "--head", str(name), "--out", "o"
+    )
+    assert (
+        outcome.code == 2
+        and "matches no file" in outcome.err
+        and "##[" not in outcome.err
+    )

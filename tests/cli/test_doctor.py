@@ -33,12 +33,12 @@ def index(
 
     Gives what was asked of it.
     """
-    asked: list[str] = []
+    requested: list[str] = []
     link = f'<a href="{wheel_name()}">{wheel_name()}</a>'.encode()
 
     class Index(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requested.append(self.path)
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.end_headers()
@@ -61,39 +61,39 @@ def index(
     threading.Thread(target=server.serve_forever, daemon=True).start()
     request.addfinalizer(server.shutdown)
     monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/simple")
-    return asked
+    return requested
 
 
 def test_a_sound_machine_needs_no_mending(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], index: list[str]
 ) -> None:
     code = main(["doctor", "--cache", str(tmp_path / "cache")])
-    found = rows(capsys.readouterr().out)
-    assert list(found) == [
+    checks = rows(capsys.readouterr().out)
+    assert list(checks) == [
         *("Python", "git", "pip", "package index", "onnx (optional)", "ptxas (cuda)"),
         *("runtime (run)", "commands"),
         *("default suite", "configuration", "cache"),
     ]
-    assert code == (0 if all(mark == "ok" for mark, _ in found.values()) else 2)
-    assert found["Python"][0] == found["default suite"][0] == "ok"
-    assert found["cache"][1].startswith(str(tmp_path / "cache"))
+    assert code == (0 if all(mark == "ok" for mark, _ in checks.values()) else 2)
+    assert checks["Python"][0] == checks["default suite"][0] == "ok"
+    assert checks["cache"][1].startswith(str(tmp_path / "cache"))
     assert list((tmp_path / "cache").iterdir()) == []
-    assert found["package index"] == ("ok", "has iree-base-compiler 3.13.0")
+    assert checks["package index"] == ("ok", "has iree-base-compiler 3.13.0")
     assert index == ["/simple/iree-base-compiler/"], "one request"
     nowhere = (
         "not found (.github/code-size.yml, code-size.yml): code-size-bot init"
         " writes one"
     )
-    assert found["configuration"] == ("ok", nowhere)
+    assert checks["configuration"] == ("ok", nowhere)
 
 
 def test_without_an_index_compilers_of_this_machine_still_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and does not listen
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and does not listen
         monkeypatch.setenv(
-            "PIP_INDEX_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/simple"
+            "PIP_INDEX_URL", f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
         )
         assert not examine(tmp_path / "cache", Cancel())
     mark, text = rows(capsys.readouterr().out)["package index"]
@@ -145,11 +145,11 @@ def test_a_configuration_that_cannot_be_loaded_is_told(
 ) -> None:
     (tmp_path / "code-size.yml").write_text("schema: code-size-config/1\nmodelz: []\n")
     assert not examine(tmp_path / "cache", Cancel())
-    said = "code-size.yml:2: modelz: unknown key (did you mean 'models'?)"
+    error_line = "code-size.yml:2: modelz: unknown key (did you mean 'models'?)"
     mend = "correct the file: most commands read it"
     assert rows(capsys.readouterr().out)["configuration"] == (
         "missing",
-        f"{said} -> {mend}",
+        f"{error_line} -> {mend}",
     )
 
 
@@ -160,13 +160,13 @@ def test_what_is_missing_is_said_with_its_mend(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("bot.system.confined.has_namespaces", lambda: False)
     assert not examine(tmp_path / "file", Cancel())
-    found = rows(capsys.readouterr().out)
-    assert found["commands"][1].endswith("the network is OPEN: unshare is not on PATH")
-    assert found["git"] == (
+    checks = rows(capsys.readouterr().out)
+    assert checks["commands"][1].endswith("the network is OPEN: unshare is not on PATH")
+    assert checks["git"] == (
         "missing",
         "not found -> install git: the report names commits with it",
     )
-    mark, text = found["cache"]
+    mark, text = checks["cache"]
     assert mark == "missing" and text.endswith(
         "-> choose another one with --cache or CODE_SIZE_CACHE"
     )
@@ -178,8 +178,8 @@ def test_a_machine_without_ptxas_or_runtime_is_sound_and_told_how_to_get_them(
     monkeypatch.setattr("bot.compiler.ptxas.installed", lambda: None)
     monkeypatch.setattr("bot.running.runner.installed", lambda: None)
     examine(tmp_path / "cache", Cancel())
-    found = rows(capsys.readouterr().out)
-    for what, extra in (("ptxas (cuda)", "cuda"), ("runtime (run)", "run")):
-        assert found[what][0] == "ok" and found[what][1].endswith(
+    checks = rows(capsys.readouterr().out)
+    for check, extra in (("ptxas (cuda)", "cuda"), ("runtime (run)", "run")):
+        assert checks[check][0] == "ok" and checks[check][1].endswith(
             f"pip install 'code-size-bot[{extra}]'"
         )

@@ -124,9 +124,10 @@ def test_an_example_can_be_pasted_from_a_narrow_terminal(
         if command in ON_GITHUB:
             continue
         text = help_of(command, 40, capsys, monkeypatch)
-        shown = text.partition("examples:\n")[2].partition("\n\n")[0]
+        examples = text.partition("examples:\n")[2].partition("\n\n")[0]
         joined = [
-            " ".join(line.split()) for line in shown.replace("\\\n", " ").splitlines()
+            " ".join(line.split())
+            for line in examples.replace("\\\n", " ").splitlines()
         ]
         assert joined == examples_of(command)
 

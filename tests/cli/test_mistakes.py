@@ -73,8 +73,8 @@ def test_another_file_in_place_of_what_is_wanted(
     monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
     for file, text in FILES.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
-    more = ("--model", "a", "--target", "vmvx") if command[0] == "explain" else ()
-    assert main((*command, name, *more)) == 2
+    selectors = ("--model", "a", "--target", "vmvx") if command[0] == "explain" else ()
+    assert main((*command, name, *selectors)) == 2
     out, err = capsys.readouterr()
     (line,) = (
         line for line in err.splitlines() if not line.startswith("configuration: ")

@@ -310,7 +310,7 @@ LOGGED: Mapping[str, Callable[[Stage], Ran]] = {
 def quoted() -> dict[str, str]:
     """Return the messages of the page by their headings."""
     text = PAGE.read_text(encoding="utf-8")
-    return {found["title"]: found["message"] for found in QUOTED.finditer(text)}
+    return {quote["title"]: quote["message"] for quote in QUOTED.finditer(text)}
 
 
 def require_quoted(title: str, message: str) -> None:

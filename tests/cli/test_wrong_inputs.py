@@ -73,13 +73,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_wrong_input_is_one_clear_line(
     folder: Path, case: Case, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = shlex.split(case.written[2:])
+    arguments = shlex.split(case.written[2:])
     if case.written.startswith(": "):
         text = f"schema: code-size-config/1\n{case.written[2:]}\n"
         (folder / CONFIG).write_text(text, encoding="utf-8")
-        words = ["plan", "--shards", "1", "--config", CONFIG]
+        arguments = ["plan", "--shards", "1", "--config", CONFIG]
     try:
-        code = main(words)
+        code = main(arguments)
     except SystemExit as ended:
         code = int(ended.code or 0)
     out, err = capsys.readouterr()

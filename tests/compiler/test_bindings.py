@@ -65,16 +65,16 @@ def error_of(answer: str | None) -> str:
 
 
 def test_a_worker_is_started_on_first_use_and_only_once(tmp_path: Path) -> None:
-    one = bindings(tmp_path, READY + ECHO)
-    assert one.reason is None and starts(tmp_path) == []
-    answers = [one.ask("program", stream=f"/a b/{i}.mlir") for i in range(3)]
+    bound = bindings(tmp_path, READY + ECHO)
+    assert bound.reason is None and starts(tmp_path) == []
+    answers = [bound.ask("program", stream=f"/a b/{i}.mlir") for i in range(3)]
     assert [json.loads(answer or "")["got"] for answer in answers] == [
         {"op": "program", "stream": f"/a b/{i}.mlir"} for i in range(3)
     ]
     assert json.loads(answers[0] or "")["root"] == str(tmp_path / "root")
     assert len(starts(tmp_path)) == 1
-    one.close()
-    one.close()
+    bound.close()
+    bound.close()
     assert wait_until(lambda: not any(map(is_alive, starts(tmp_path))))
 
 
@@ -93,15 +93,16 @@ def test_a_worker_is_started_on_first_use_and_only_once(tmp_path: Path) -> None:
     ],
 )
 def test_bindings_that_do_not_load_are_given_up(tmp_path: Path, body: str) -> None:
-    one = bindings(tmp_path, body)
+    bound = bindings(tmp_path, body)
     assert (
-        error_of(one.ask("program"))
+        error_of(bound.ask("program"))
         == "on this machine: this compiler's MLIR bindings cannot be loaded"
     )
     assert (
-        one.reason == "on this machine: this compiler's MLIR bindings cannot be loaded"
+        bound.reason
+        == "on this machine: this compiler's MLIR bindings cannot be loaded"
     )
-    assert one.ask("program") is None
+    assert bound.ask("program") is None
     assert len(starts(tmp_path)) == 1
 
 
@@ -119,25 +120,25 @@ def test_a_crash_or_a_hang_costs_one_answer(
         f"for line in sys.stdin:\n    if 'deadly' in line: {deed}\n    print('{{}}',"
         " flush=True)\n"
     )
-    one = bindings(tmp_path, READY + body, timeout_seconds)
-    assert one.ask("program", stream="fine") == "{}"
+    bound = bindings(tmp_path, READY + body, timeout_seconds)
+    assert bound.ask("program", stream="fine") == "{}"
     assert (
-        error_of(one.ask("program", stream="deadly"))
+        error_of(bound.ask("program", stream="deadly"))
         == "on this machine: the IR reader ended without an answer"
     )
-    assert one.ask("program", stream="fine again") == "{}" and one.reason is None
+    assert bound.ask("program", stream="fine again") == "{}" and bound.reason is None
     first, second = starts(tmp_path)
     assert not is_alive(first) and is_alive(second)
-    one.close()
+    bound.close()
 
 
 def test_threads_get_their_own_answers(tmp_path: Path) -> None:
-    one, wrong = bindings(tmp_path, READY + ECHO), []
+    bound, wrong = bindings(tmp_path, READY + ECHO), []
 
     def ask(name: str) -> None:
         for i in range(30):
             if (
-                json.loads(one.ask("program", stream=f"{name}{i}") or "")["got"][
+                json.loads(bound.ask("program", stream=f"{name}{i}") or "")["got"][
                     "stream"
                 ]
                 != f"{name}{i}"
@@ -150,16 +151,16 @@ def test_threads_get_their_own_answers(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert wrong == [] and len(starts(tmp_path)) == 1
-    one.close()
+    bound.close()
 
 
 def test_cancel_ends_a_question(tmp_path: Path) -> None:
     cancel = Cancel()
-    one = bindings(tmp_path, READY + "time.sleep(600)", cancel=cancel)
+    bound = bindings(tmp_path, READY + "time.sleep(600)", cancel=cancel)
     threading.Timer(0.3, cancel.set).start()
     with pytest.raises(Interrupted):
-        one.ask("program")
-    one.close()
+        bound.ask("program")
+    bound.close()
     assert not any(map(is_alive, starts(tmp_path)))
 
 
@@ -203,8 +204,10 @@ def model(home: Path, name: str) -> Model:
 
 def test_mlir_is_taken_as_it_is(tmp_path: Path, scratch: Path) -> None:
     for name in ("a.mlir", "a.mlirbc"):
-        one = model(tmp_path, name)
-        assert importer(tmp_path, scratch, None).source(one) == Path(one.path)
+        source_model = model(tmp_path, name)
+        assert importer(tmp_path, scratch, None).source(source_model) == Path(
+            source_model.path
+        )
     assert list(scratch.iterdir()) == []
     reason = "cannot import ONNX: no MLIR Python bindings beside this compiler"
     assert importer(tmp_path, scratch, None).source(
@@ -213,10 +216,10 @@ def test_mlir_is_taken_as_it_is(tmp_path: Path, scratch: Path) -> None:
 
 
 def test_each_onnx_model_is_imported_once(tmp_path: Path, scratch: Path) -> None:
-    one, work = model(tmp_path, "a.onnx"), importer(tmp_path, scratch, GOOD)
+    source_model, work = model(tmp_path, "a.onnx"), importer(tmp_path, scratch, GOOD)
     sources: list[Path | Failure] = []
     threads = [
-        threading.Thread(target=lambda: sources.append(work.source(one)))
+        threading.Thread(target=lambda: sources.append(work.source(source_model)))
         for _ in range(4)
     ]
     for thread in threads:
@@ -227,8 +230,8 @@ def test_each_onnx_model_is_imported_once(tmp_path: Path, scratch: Path) -> None
     assert isinstance(sources[0], Path) and sources[0].name == "a.mlir"
     assert sources[0].read_text() == "// imported a model"
     assert (
-        isinstance(other := work.source(model(tmp_path, "b.onnx")), Path)
-        and other != sources[0]
+        isinstance(other_source := work.source(model(tmp_path, "b.onnx")), Path)
+        and other_source != sources[0]
     )
 
 
@@ -256,18 +259,18 @@ def test_each_onnx_model_is_imported_once(tmp_path: Path, scratch: Path) -> None
 def test_an_import_that_fails(
     tmp_path: Path, scratch: Path, body: str, stage: str, message: str
 ) -> None:
-    work, one = (
+    work, source_model = (
         importer(tmp_path, scratch, body, 0.5 if stage == "timeout" else 20),
         model(tmp_path, "a.onnx"),
     )
-    failure = work.source(one)
+    failure = work.source(source_model)
     assert isinstance(failure, Failure) and (failure.stage, failure.message) == (
         stage,
         message,
     )
-    assert work.source(one) == failure and (tmp_path / "runs").read_text() == "x", (
-        "a failure is remembered"
-    )
+    assert (
+        work.source(source_model) == failure and (tmp_path / "runs").read_text() == "x"
+    ), "a failure is remembered"
 
 
 @pytest.mark.parametrize(
@@ -284,10 +287,12 @@ def test_an_import_that_fails(
 def test_what_the_machine_refuses_is_not_the_models_fault(
     tmp_path: Path, scratch: Path, error: str, is_machines: bool
 ) -> None:
-    found = importer(tmp_path, scratch, f"raise {error}").source(
+    failure = importer(tmp_path, scratch, f"raise {error}").source(
         model(tmp_path, "a.onnx")
     )
-    assert isinstance(found, Failure) and is_local(found.message) is is_machines, found
+    assert isinstance(failure, Failure) and is_local(failure.message) is is_machines, (
+        failure
+    )
 
 
 @pytest.mark.slow

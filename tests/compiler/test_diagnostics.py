@@ -84,14 +84,14 @@ def test_the_fixtures_hold_what_is_to_go() -> None:
 
 
 def test_the_stack_gate() -> None:
-    found = failed(output=said("stack-gate"))
-    assert (found.stage, found.exit_code, found.signal, found.figure_bytes) == (
+    failure = failed(output=said("stack-gate"))
+    assert (failure.stage, failure.exit_code, failure.signal, failure.figure_bytes) == (
         "compile",
         1,
         None,
         36864,
     )
-    first, second = found.message.splitlines()
+    first, second = failure.message.splitlines()
     assert (
         first
         == "torch/nn/modules/normalization.py:228:0: error: 'func.func' op exceeded"
@@ -138,9 +138,9 @@ def test_the_stack_gate() -> None:
 def test_what_real_compilers_say(
     name: str, line: str, figure_bytes: int | None
 ) -> None:
-    found = failed(output=said(name))
-    assert line in found.first_line and found.figure_bytes == figure_bytes
-    assert found.stage == ("option" if name == "unknown-option" else "compile")
+    failure = failed(output=said(name))
+    assert line in failure.first_line and failure.figure_bytes == figure_bytes
+    assert failure.stage == ("option" if name == "unknown-option" else "compile")
     assert stack_figure_bytes(said(name)) is None
     if name == "parse-error":
         assert lines(name) == said(name).splitlines(), "with its source line"
@@ -153,9 +153,9 @@ def test_a_long_name_does_not_take_the_figures_out_of_the_line_and_the_largest_n
     name = "main$async_dispatch_10_batch_matmul_12x197x197x64_f32"
     long = text.replace(name, f"{'x' * 300}{name}")
     smaller = text.replace("81920", "70000")
-    found = failed(output=f"{smaller}{long}")
-    assert found.figure_bytes == 81920
-    line = found.message.splitlines()[-1]
+    failure = failed(output=f"{smaller}{long}")
+    assert failure.figure_bytes == 81920
+    line = failure.message.splitlines()[-1]
     assert line.endswith(
         "197x64_f32' uses 81920 bytes of shared memory; exceeded the limit of 65536"
         " bytes"
@@ -163,8 +163,8 @@ def test_a_long_name_does_not_take_the_figures_out_of_the_line_and_the_largest_n
 
 
 def test_a_crash() -> None:
-    found = failed(exit_code=None, signal="SIGABRT", output=said("crash"))
-    assert found.message.splitlines() == [
+    failure = failed(exit_code=None, signal="SIGABRT", output=said("crash"))
+    assert failure.message.splitlines() == [
         "ended by SIGABRT",
         (
             "error: <unknown>:0:0: in function __extendhfdf2 double (float): SSE2"
@@ -172,7 +172,11 @@ def test_a_crash() -> None:
         ),
         "LLVM ERROR: Access past stack top!",
     ]
-    assert (found.stage, found.exit_code, found.signal) == ("compile", None, "SIGABRT")
+    assert (failure.stage, failure.exit_code, failure.signal) == (
+        "compile",
+        None,
+        "SIGABRT",
+    )
 
 
 def test_names_of_temporary_files_do_not_differ_from_run_to_run() -> None:
@@ -284,9 +288,9 @@ def test_a_timeout_and_silence() -> None:
 def test_a_model_that_needs_more_memory_than_there_is(
     ending: dict[str, Any], said: str
 ) -> None:
-    found = failed(**{"exit_code": None, **ending})
-    assert re.fullmatch(f"on this machine: {said}", found.message), found.message
-    assert (found.stage, found.signal) == ("compile", ending.get("signal"))
+    failure = failed(**{"exit_code": None, **ending})
+    assert re.fullmatch(f"on this machine: {said}", failure.message), failure.message
+    assert (failure.stage, failure.signal) == ("compile", ending.get("signal"))
 
 
 def test_the_machine_has_no_more_than_its_control_group(
@@ -312,14 +316,14 @@ def test_the_machine_has_no_more_than_its_control_group(
 def test_a_compiler_that_asks_for_too_much_at_once_crashes_by_itself(
     peak_rss_kib: int | None,
 ) -> None:
-    said = "terminate called after throwing an instance of 'std::bad_alloc'"
-    found = failed(
-        exit_code=None, signal="SIGABRT", output=said, peak_rss_kib=peak_rss_kib
+    message = "terminate called after throwing an instance of 'std::bad_alloc'"
+    failure = failed(
+        exit_code=None, signal="SIGABRT", output=message, peak_rss_kib=peak_rss_kib
     )
-    assert (found.stage, found.signal, found.message) == (
+    assert (failure.stage, failure.signal, failure.message) == (
         "compile",
         "SIGABRT",
-        f"ended by SIGABRT\n{said}",
+        f"ended by SIGABRT\n{message}",
     )
 
 
@@ -348,8 +352,8 @@ def test_dumps_left_out_as_they_come_change_no_diagnostic(
     output, undumped = text.encode(), Undumped()
     edges = [0, *sorted(min(cut, len(output)) for cut in cuts), len(output)]
     chunks = [output[start:stop] for start, stop in pairwise(edges) if start < stop]
-    kept = b"".join(undumped(chunk) for chunk in [*chunks, b""]).decode()
-    assert trim(kept) == trim(text) == trim(trim(text))
+    remaining = b"".join(undumped(chunk) for chunk in [*chunks, b""]).decode()
+    assert trim(remaining) == trim(text) == trim(trim(text))
 
 
 def test_a_dump_of_megabytes_does_not_use_up_the_room_of_the_next_diagnostic(
@@ -362,8 +366,8 @@ def test_a_dump_of_megabytes_does_not_use_up_the_room_of_the_next_diagnostic(
         "b:2:2: error: two",
     ]
     (tmp_path / "said").write_text("\n".join(lines), encoding="utf-8")
-    found = run(["cat", str(tmp_path / "said")], cancel=Cancel(), keeping=Undumped())
-    assert trim(found.output) == "a:1:1: error: one\nb:2:2: error: two"
+    process = run(["cat", str(tmp_path / "said")], cancel=Cancel(), keeping=Undumped())
+    assert trim(process.output) == "a:1:1: error: one\nb:2:2: error: two"
 
 
 @pytest.mark.parametrize(

@@ -43,16 +43,16 @@ def page(tmp_path: Path, fake: FakeCompiler) -> Iterator[LinksPage]:
 def found(
     spec: str, tmp_path: Path, places: Places, cancel: Cancel | None = None
 ) -> tuple[Toolchain, list[str]]:
-    said: list[str] = []
+    messages: list[str] = []
     return (
         resolve(
             spec,
             cache=tmp_path / "cache",
             cancel=cancel or Cancel(),
-            say=said.append,
+            say=messages.append,
             places=places,
         ),
-        said,
+        messages,
     )
 
 
@@ -62,9 +62,9 @@ def library(toolchain: Toolchain) -> str:
 
 
 def test_a_dated_release_of_a_page(tmp_path: Path, page: LinksPage) -> None:
-    first, said = found(DATED, tmp_path, Places((page.url,)))
+    first, messages = found(DATED, tmp_path, Places((page.url,)))
     assert (library(first), first.info.spec) == (DATED, f"iree-base-compiler=={DATED}")
-    assert said == [f"fetching iree-base-compiler=={DATED}"]
+    assert messages == [f"fetching iree-base-compiler=={DATED}"]
     assert page.asked[0] == PAGE and page.asked[-1] == f"/{wheel_name(DATED)}"
     before = len(page.asked)
     for spec in (DATED, f"iree-base-compiler=={DATED}"):
@@ -77,9 +77,9 @@ def test_the_same_release_of_another_place_is_another_compiler(
 ) -> None:
     theirs = tmp_path / "theirs"
     write_wheel(theirs / wheel_name(), entries(fake, b"a stranger's 3.13.0"))
-    with serving(theirs) as other:
+    with serving(theirs) as other_page:
         assert (
-            library(found("3.13.0", tmp_path, Places((other.url,)))[0])
+            library(found("3.13.0", tmp_path, Places((other_page.url,)))[0])
             == "a stranger's 3.13.0"
         )
     assert library(found("3.13.0", tmp_path, Places((page.url,)))[0]) == "3.13.0"
@@ -89,10 +89,10 @@ def test_the_same_release_of_another_place_is_another_compiler(
     ("spec", "release"), [("latest", "3.13.0"), ("nightly", DATED)]
 )
 def test_the_newest(tmp_path: Path, page: LinksPage, spec: str, release: str) -> None:
-    toolchain, said = found(spec, tmp_path, Places((page.url,)))
+    toolchain, messages = found(spec, tmp_path, Places((page.url,)))
     assert library(toolchain) == release
     assert toolchain.info.spec == f"{spec} = iree-base-compiler=={release}"
-    assert said == [toolchain.info.spec, f"fetching iree-base-compiler=={release}"]
+    assert messages == [toolchain.info.spec, f"fetching iree-base-compiler=={release}"]
 
 
 def test_a_run_asks_once_and_both_sides_get_the_same(
@@ -115,18 +115,21 @@ def test_a_run_asks_once_and_both_sides_get_the_same(
 def test_the_environment_and_a_directory_are_places_too(
     tmp_path: Path, page: LinksPage, fake: FakeCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = tmp_path / "mine"
+    folder = tmp_path / "mine"
     write_wheel(
-        mine / wheel_name("3.15.0.dev1"), entries(fake, b"first build", "3.15.0.dev1")
+        folder / wheel_name("3.15.0.dev1"), entries(fake, b"first build", "3.15.0.dev1")
     )
     monkeypatch.setenv("PIP_FIND_LINKS", page.url)
     assert library(found(DATED, tmp_path, Places())[0]) == DATED
-    assert library(found("nightly", tmp_path, Places((str(mine),)))[0]) == "first build"
+    assert (
+        library(found("nightly", tmp_path, Places((str(folder),)))[0]) == "first build"
+    )
     write_wheel(
-        mine / wheel_name("3.15.0.dev1"), entries(fake, b"second build", "3.15.0.dev1")
+        folder / wheel_name("3.15.0.dev1"),
+        entries(fake, b"second build", "3.15.0.dev1"),
     )
     assert (
-        library(found("nightly", tmp_path, Places((str(mine),)))[0]) == "second build"
+        library(found("nightly", tmp_path, Places((str(folder),)))[0]) == "second build"
     ), "nothing stale"
 
 
@@ -178,9 +181,9 @@ def test_without_a_network_it_is_one_line(
 ) -> None:
     no_other_source(monkeypatch)
     monkeypatch.setenv("PIP_RETRIES", "0")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and does not listen
-        page = f"http://127.0.0.1:{taken.getsockname()[1]}{PAGE}"
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and does not listen
+        page = f"http://127.0.0.1:{silent.getsockname()[1]}{PAGE}"
         line = refused(spec, tmp_path, Places((page,)))
     assert "iree-base-compiler" in line and "check the network and the index" in line
 

@@ -100,14 +100,14 @@ def test_measuring_options_that_are_not_known_are_dropped_one_by_one(
     tmp_path: Path, unknown: list[str]
 ) -> None:
     fake = install(tmp_path / "fake", unknown=unknown)
-    known = known_measuring_options(fake.toolchain, tmp_path, Cancel())
-    assert known == tuple(
+    accepted = known_measuring_options(fake.toolchain, tmp_path, Cancel())
+    assert accepted == tuple(
         option
         for option in MEASURING_OPTIONS
         if option.partition("=")[0] not in unknown
     )
     assert (
-        len(known) == len(MEASURING_OPTIONS) - len(unknown)
+        len(accepted) == len(MEASURING_OPTIONS) - len(unknown)
         and len(fake.calls()) == len(unknown) + 1
     )
 

@@ -36,8 +36,8 @@ def fake(home: Path, body: str, seconds: float = 20) -> Assembler:
 
 
 def test_the_real_assembler_says_what_it_says_by_hand(tmp_path: Path) -> None:
-    found = Assembler(Cancel(), 60, real()).assembled([PTX])
-    assert not isinstance(found, str)
+    assembled = Assembler(Cancel(), 60, real()).assembled([PTX])
+    assert not isinstance(assembled, str)
     (tmp_path / "other.ptx").write_bytes(PTX.text)
     command = [
         str(real().binary),
@@ -49,26 +49,28 @@ def test_the_real_assembler_says_what_it_says_by_hand(tmp_path: Path) -> None:
         "other.cubin",
         "other.ptx",
     ]
-    said = subprocess.run(
+    process = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert (tmp_path / "other.cubin").read_bytes() == found[0].cubin
+    assert (tmp_path / "other.cubin").read_bytes() == assembled[0].cubin
     registers = [
-        int(each)
-        for each in re.findall(r"Used (\d+) registers", said.stdout + said.stderr)
+        int(count)
+        for count in re.findall(
+            r"Used (\d+) registers", process.stdout + process.stderr
+        )
     ]
     assert (
-        [code.registers for code in read_assembled(found[0]).entry_points]
+        [code.registers for code in read_assembled(assembled[0]).entry_points]
         == registers
         != []
     )
 
 
 def test_the_version_is_the_programs_own() -> None:
-    said = subprocess.run(
+    printed = subprocess.run(
         [real().binary, "--version"], capture_output=True, text=True, check=True
     ).stdout
-    assert f"V{real().version}" in said
+    assert f"V{real().version}" in printed
     assert assembler_of("cuda", installed()) == f"ptxas {real().version} -O3"
 
 
@@ -81,11 +83,11 @@ def test_the_version_is_the_programs_own() -> None:
     ],
 )
 def test_the_real_assembler_refuses_in_its_own_words(text: bytes) -> None:
-    found = Assembler(Cancel(), 60, real()).assembled([PtxModule("sm_80", text)])
-    assert isinstance(found, str) and found.startswith(
+    refusal = Assembler(Cancel(), 60, real()).assembled([PtxModule("sm_80", text)])
+    assert isinstance(refusal, str) and refusal.startswith(
         "ptxas refuses the PTX text: ptxas module.ptx, line "
     )
-    assert "\n" not in found and not is_local(found)
+    assert "\n" not in refusal and not is_local(refusal)
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,20 +113,26 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_that_hangs_dies_leaves_nothing_or_is_not_there(
     tmp_path: Path, body: str, said: str
 ) -> None:
-    one = (
+    assembler = (
         fake(tmp_path, body, 1)
         if body
         else Assembler(Cancel(), 20, Ptxas(tmp_path / "none", "1"))
     )
-    why = one.assembled([PTX])
-    assert isinstance(why, str) and said in why and is_local(why) is (body != "exit 0")
+    reason = assembler.assembled([PTX])
+    assert (
+        isinstance(reason, str)
+        and said in reason
+        and is_local(reason) is (body != "exit 0")
+    )
 
 
 def test_a_text_is_assembled_once_and_a_refusal_is_asked_again(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
-    one = fake(tmp_path, f"echo x >> {runs}\ncp module.ptx module.cubin\necho said >&2")
-    first = one.assembled([PTX, PTX])
-    assert not isinstance(first, str) and first == one.assembled([PTX, PTX])
+    assembler = fake(
+        tmp_path, f"echo x >> {runs}\ncp module.ptx module.cubin\necho said >&2"
+    )
+    first = assembler.assembled([PTX, PTX])
+    assert not isinstance(first, str) and first == assembler.assembled([PTX, PTX])
     assert (first[0].cubin, first[0].said) == (PTX.text, "said\n")
     assert runs.read_text().count("x") == 1
 
@@ -139,7 +147,7 @@ def test_all_of_a_long_print_is_kept_and_no_secret_is_seen(
 
 
 def test_it_ends_with_the_run(tmp_path: Path) -> None:
-    one = fake(tmp_path, "sleep 60")
-    one._cancel.set()
+    assembler = fake(tmp_path, "sleep 60")
+    assembler._cancel.set()
     with pytest.raises(Interrupted):
-        one.assembled([PTX])
+        assembler.assembled([PTX])

@@ -54,9 +54,9 @@ def test_the_longest_unused_leaves_first_whatever_it_is(tmp_path: Path) -> None:
     ):
         file(tmp_path, name, number)
     assert len(left_in(tmp_path)) == 7
-    gone, left = evict(tmp_path, 1300)
+    gone, left_bytes = evict(tmp_path, 1300)
     assert [entry.path.name for entry in gone] == ["a.json", "b.mlir", "old"]
-    assert left == 1300 and left_in(tmp_path) == {
+    assert left_bytes == 1300 and left_in(tmp_path) == {
         "ir/c",
         "history/d",
         "digests/e",
@@ -92,14 +92,14 @@ def test_every_use_counts(tmp_path: Path) -> None:
 
 
 def test_what_a_run_used_stays_and_the_rest_leaves_when_it_ends(tmp_path: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     cells = CellCache(tmp_path)
     cells.store(digest_of("old"), CELL)
     aged(entries(tmp_path)[0].path, 1)
-    with limited(tmp_path, 1, said.append):
+    with limited(tmp_path, 1, messages.append):
         cells.store(digest_of("new"), CELL)
     assert cells.load(digest_of("new")) == CELL and cells.load(digest_of("old")) is None
-    first, second = said
+    first, second = messages
     assert first.startswith(
         "the cache was above its limit of 1 B: removed 1 entry of "
     ) and first.endswith(", unused for the longest time")

@@ -84,12 +84,12 @@ def build_directory(top: Path, fake: FakeCompiler) -> Path:
 
 def test_a_binary(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
     binary = install_native(tmp_path / "somewhere" / "iree-compile", fake)
-    found = resolved(binary, cache)
-    assert found.binary == binary
-    assert (found.info.version, found.info.revision) == ("3.13.0rc1", "ab" * 20)
-    assert found.info.spec == "iree-compile"
-    assert found.info.digest == compiler_digest(binary, None, cache)
-    assert (found.bindings, found.no_bindings) == (
+    toolchain = resolved(binary, cache)
+    assert toolchain.binary == binary
+    assert (toolchain.info.version, toolchain.info.revision) == ("3.13.0rc1", "ab" * 20)
+    assert toolchain.info.spec == "iree-compile"
+    assert toolchain.info.digest == compiler_digest(binary, None, cache)
+    assert (toolchain.bindings, toolchain.no_bindings) == (
         None,
         "no MLIR Python bindings beside this compiler",
     )
@@ -118,18 +118,18 @@ def test_a_virtual_environment(
     if spec == "bin":
         assert "holds an iree-compile that is a script" in refused(top / spec, cache)
         return
-    found = resolved(top / spec, cache)
-    assert found.binary == top / "lib" / "python3.11" / "site-packages" / NATIVE
-    assert found.info.spec == "venv"
+    toolchain = resolved(top / spec, cache)
+    assert toolchain.binary == top / "lib" / "python3.11" / "site-packages" / NATIVE
+    assert toolchain.info.spec == "venv"
 
 
 def test_a_build_directory(tmp_path: Path, cache: Path, fake: FakeCompiler) -> None:
     top = build_directory(tmp_path / "iree-build", fake)
-    found = resolved(top, cache)
-    assert found.binary == top / "tools" / "iree-compile"
+    toolchain = resolved(top, cache)
+    assert toolchain.binary == top / "tools" / "iree-compile"
     (top / "lib" / "libIREECompiler.so").write_bytes(b"\x7fELF rebuilt")
-    assert resolved(top, cache).info.digest != found.info.digest
-    assert found.info.spec == "iree-build" and found.bindings is None
+    assert resolved(top, cache).info.digest != toolchain.info.digest
+    assert toolchain.info.spec == "iree-build" and toolchain.bindings is None
     root = top / "compiler" / "bindings" / "python"
     (
         root / "iree" / "compiler" / "_mlir_libs" / f"_mlir.{OWN}-x86_64-linux-gnu.so"
@@ -150,12 +150,12 @@ def test_a_wheel_alone_or_in_a_directory(
         "another package"
     )
     monkeypatch.chdir(tmp_path)
-    for spec, shown in ((wheel, wheel.name), (wheel.parent, "dist")):
+    for spec, expected in ((wheel, wheel.name), (wheel.parent, "dist")):
         toolchain = resolved(spec, Path("cache"))
         assert toolchain.binary.is_relative_to(
             tmp_path / "cache"
         ) and toolchain.binary.match(f"*/{NATIVE}")
-        assert (toolchain.info.spec, toolchain.info.version) == (shown, "3.13.0rc1")
+        assert (toolchain.info.spec, toolchain.info.version) == (expected, "3.13.0rc1")
 
 
 # What is no compiler
@@ -268,10 +268,10 @@ def test_every_file_that_runs_is_part_of_the_identity_and_no_other(
     tmp_path: Path, cache: Path, fake: FakeCompiler, part: str
 ) -> None:
     first = digest_of_wheel(tmp_path / "a", cache, release(of=fake))
-    other = digest_of_wheel(
+    other_digest = digest_of_wheel(
         tmp_path / "b", cache, release(of=fake, **{part: b"\x7fELF another"})
     )
-    assert (other != first) is (part not in ("record", "other"))
+    assert (other_digest != first) is (part not in ("record", "other"))
 
 
 def test_the_same_compiler_elsewhere_is_the_same(
@@ -331,12 +331,12 @@ def test_a_change_right_after_the_digest_is_seen(
         install_native(tmp_path / "iree-compile", fake),
         tmp_path / "libIREECompiler.so",
     )
-    seen = set()
+    digests = set()
     for number in range(20):
         with open(library, "r+b") as file:  # the same file, and the same size
             file.write(b"%04d" % number)
-        seen.add(compiler_digest(binary, None, cache))
-    assert len(seen) == 20
+        digests.add(compiler_digest(binary, None, cache))
+    assert len(digests) == 20
 
 
 def test_a_compiler_that_is_being_built_is_refused(
@@ -368,8 +368,8 @@ def test_bindings_are_those_that_a_python_here_loads(
         f"{LIBRARIES}/_mlir.{tag}-x86_64-linux-gnu.so": b"\x7fELF",
     }
     toolchain = resolved(write_wheel(tmp_path / wheel_name(), files), cache)
-    why = "on this machine: no Python on PATH can load this compiler's MLIR bindings"
-    expected = (toolchain.binary.parents[3], "") if tag == OWN else (None, why)
+    reason = "on this machine: no Python on PATH can load this compiler's MLIR bindings"
+    expected = (toolchain.binary.parents[3], "") if tag == OWN else (None, reason)
     assert (toolchain.bindings, toolchain.no_bindings) == expected
 
 
@@ -517,20 +517,20 @@ def test_what_cannot_be_unpacked_leaves_nothing_behind(
 def test_a_wheel_is_for_this_machine_and_named_as_one(
     tmp_path: Path, fake: FakeCompiler
 ) -> None:
-    said = dict.fromkeys(
+    messages = dict.fromkeys(
         ("win_amd64", "macosx_13_0_universal2", "manylinux_2_28_s390x"),
         "is a wheel for another platform",
     )
-    names = {wheel_name(platform=platform): line for platform, line in said.items()}
+    names = {wheel_name(platform=platform): line for platform, line in messages.items()}
     for name, line in {
         **names,
         "compiler.whl": "does not have a wheel's file name",
     }.items():
         with pytest.raises(CompilerUnavailable, match=line):
             unpack(write_wheel(tmp_path / name, entries(fake)), tmp_path / "cache")
-    several = wheel_name(python="cp39", platform=f"win_amd64.{HERE}")
+    multi_platform = wheel_name(python="cp39", platform=f"win_amd64.{HERE}")
     assert unpack(
-        write_wheel(tmp_path / several, entries(fake)), tmp_path / "cache"
+        write_wheel(tmp_path / multi_platform, entries(fake)), tmp_path / "cache"
     ).is_dir()
 
 
@@ -547,16 +547,16 @@ def test_of_several_wheels_the_one_that_fits(tmp_path: Path) -> None:
         wheel_name(platform="win_amd64"),
         wheel_name("3.12.0"),
     )
-    one, old, foreign, other = touched(tmp_path, *names)
+    fitting, old, foreign, newer = touched(tmp_path, *names)
     assert (
-        only_fitting([one, old, foreign], tmp_path) == one
+        only_fitting([fitting, old, foreign], tmp_path) == fitting
         and only_fitting([old, foreign], tmp_path) == old
     )
     with pytest.raises(
         CompilerUnavailable,
         match=r"several wheels fit this machine: .*3\.12\.0.*3\.13\.0",
     ) as raised:
-        only_fitting([other, one], tmp_path)
+        only_fitting([newer, fitting], tmp_path)
     assert raised.value.hint == "name one wheel"
     with pytest.raises(
         CompilerUnavailable, match=r"no wheel fits this platform: .*win_amd64"
@@ -572,15 +572,15 @@ def test_a_release_from_a_folder_of_wheels(
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
-    said: list[str] = []
-    root = fetch_release("3.13.0", tmp_path / "cache", Cancel(), said.append)
-    assert said == ["fetching iree-base-compiler==3.13.0"]
+    messages: list[str] = []
+    root = fetch_release("3.13.0", tmp_path / "cache", Cancel(), messages.append)
+    assert messages == ["fetching iree-base-compiler==3.13.0"]
     assert (root / LIBRARIES / "iree-compile").is_file()
     assert fetch_release("3.13.0", tmp_path / "cache", Cancel(), never_said) == root
     with pytest.raises(
         CompilerUnavailable, match=r"==3\.9\.9: no such release .*\(newest: 3\.13\.0\)"
     ):
-        fetch_release("3.9.9", tmp_path / "cache", Cancel(), said.append)
+        fetch_release("3.9.9", tmp_path / "cache", Cancel(), messages.append)
     assert leftovers(tmp_path / "cache") == [root.name]
 
 
@@ -608,10 +608,10 @@ def test_what_lies_in_the_current_directory_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be the checkout of a pull request."""
-    own = tmp_path / "iree" / "compiler"
-    (own / "_mlir_libs").mkdir(parents=True)
-    (own / "_mlir_libs" / "_mlir.cpython-39-x.so").touch()
-    (own / "ir.py").write_text("import colorsys")
+    shadow = tmp_path / "iree" / "compiler"
+    (shadow / "_mlir_libs").mkdir(parents=True)
+    (shadow / "_mlir_libs" / "_mlir.cpython-39-x.so").touch()
+    (shadow / "ir.py").write_text("import colorsys")
     checkout = tmp_path / "checkout"
     checkout.mkdir()
     for name in ("pip", "colorsys"):
@@ -625,22 +625,25 @@ def test_what_lies_in_the_current_directory_is_not_run(
 def test_pip_sees_its_own_settings_and_the_proxy_and_no_secret(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen: list[dict[str, str]] = []
-    given = {
+    environments: list[dict[str, str]] = []
+    allowed = {
         "HTTP_PROXY": "a",
         "https_proxy": "b",
         "no_proxy": "c",
         "PIP_INDEX_URL": "d",
     }
     for name, value in {
-        **given,
+        **allowed,
         "GITHUB_TOKEN": "secret",
         "MY_PIP_TOKEN": "secret",
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(
         "bot.compiler.wheels.run",
-        lambda _argv, **options: seen.append(options["environment"]),
+        lambda _argv, **options: environments.append(options["environment"]),
     )
     pip("--version", cancel=Cancel())
-    assert given.items() <= seen[0].items() and "secret" not in seen[0].values()
+    assert (
+        allowed.items() <= environments[0].items()
+        and "secret" not in environments[0].values()
+    )

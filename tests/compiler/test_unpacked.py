@@ -132,14 +132,14 @@ CHANGES: dict[str, tuple[Callable[[Place], object], str]] = {
 def test_a_compiler_that_was_changed_in_the_cache_is_fetched_again(
     place: Place, name: str
 ) -> None:
-    change, why = CHANGES[name]
+    change, reason = CHANGES[name]
     assert "fetching iree-base-compiler==3.13.0" in place.measure()
     snapshot = (place.home / "head.json").read_bytes()
     change(place)
-    said = place.measure()
+    printed = place.measure()
     assert (
-        f"{why}; it is fetched again" in said
-        and "fetching iree-base-compiler==3.13.0" in said
+        f"{reason}; it is fetched again" in printed
+        and "fetching iree-base-compiler==3.13.0" in printed
     )
     assert (place.home / "head.json").read_bytes() == snapshot
     before = len(place.page.asked)
@@ -194,10 +194,10 @@ def test_a_wheel_with_another_digest_than_the_requirements_file_allows_is_not_us
     place: Place,
 ) -> None:
     wheel = place.home / "dist" / wheel_name()
-    other = f"sha256:{'0' * 64}"
-    pinned(place, other)
-    why = "which no --hash of the requirements file allows"
-    assert why in place.run("compare", "--cache", "cache", code=4)
+    other_digest = f"sha256:{'0' * 64}"
+    pinned(place, other_digest)
+    reason = "which no --hash of the requirements file allows"
+    assert reason in place.run("compare", "--cache", "cache", code=4)
     assert not list((place.home / "cache").rglob("iree-compile"))
     for algorithm in ("sha256", "sha512"):
         pinned(
@@ -214,9 +214,11 @@ def test_a_wheel_with_another_digest_than_the_requirements_file_allows_is_not_us
     assert place.run("compare", "--cache", "cache").count("fetch") == 0, (
         "the digest of a cached wheel is known"
     )
-    pinned(place, other)
-    said = place.run("compare", "--cache", "cache", code=4)
-    assert "--hash does not allow the digest of its wheel" in said and why in said
+    pinned(place, other_digest)
+    printed = place.run("compare", "--cache", "cache", code=4)
+    assert (
+        "--hash does not allow the digest of its wheel" in printed and reason in printed
+    )
 
 
 def test_an_intact_compiler_needs_no_network(place: Place) -> None:

@@ -51,8 +51,15 @@ def test_the_default_is_the_packaged_one() -> None:
     config = load_config()
     assert config.compiler == CompilerKeys(), "its pins are an example's"
     cpus = ["llvm-cpu-riscv64", "llvm-cpu-aarch64", "llvm-cpu-x86_64"]
-    others = ["vulkan-spirv", "cuda", "rocm", "metal-spirv", "vmvx", "vmvx-inline"]
-    assert [target.name for target in config.targets] == [*cpus, *others]
+    other_backends = [
+        "vulkan-spirv",
+        "cuda",
+        "rocm",
+        "metal-spirv",
+        "vmvx",
+        "vmvx-inline",
+    ]
+    assert [target.name for target in config.targets] == [*cpus, *other_backends]
     assert [target.name for target in config.targets if target.unsupported] == [
         "vmvx-inline"
     ]
@@ -460,9 +467,11 @@ def test_refused(load: Load, tmp_path: Path, text: str, said: str) -> None:
     )
     with pytest.raises(ConfigError) as caught:
         load(rules if text.startswith("schema") else SCHEMA + rules)
-    words = said.removeprefix("! ").replace("\n! ", " ").strip()
+    expected = said.removeprefix("! ").replace("\n! ", " ").strip()
     line = caught.value.line.removeprefix(f"{tmp_path / 'c.yml'}:")
-    assert line.startswith(words[:-1]) if words.endswith("…") else line == words
+    assert (
+        line.startswith(expected[:-1]) if expected.endswith("…") else line == expected
+    )
     assert (caught.value.exit_code, "\n" in line, "hunter2" in line) == (
         2,
         False,
@@ -474,7 +483,9 @@ def test_globs_that_match_no_model_or_two_of_one_name(
     load: Load, tmp_path: Path
 ) -> None:
     models(tmp_path, "a.mlir", "notes.txt", "a/m.mlir", "b/m.onnx")
-    both = f"{tmp_path / 'a/m.mlir'} and {tmp_path / 'b/m.onnx'} are both called 'm'"
+    conflict = (
+        f"{tmp_path / 'a/m.mlir'} and {tmp_path / 'b/m.onnx'} are both called 'm'"
+    )
     for text, line in (
         (
             "models:\n- a.mlir\n- '*.txt'\n",
@@ -483,7 +494,7 @@ def test_globs_that_match_no_model_or_two_of_one_name(
                 f" {tmp_path} (globs are relative to this file)"
             ),
         ),
-        ("models: ['*/m.*']\n", f"2: models[0]: {both} (rename one of them)"),
+        ("models: ['*/m.*']\n", f"2: models[0]: {conflict} (rename one of them)"),
     ):
         with pytest.raises(ConfigError) as caught:
             load(SCHEMA + text)

@@ -88,7 +88,7 @@ def test_folders_that_only_sound_like_others_are_looked_through(top: Path) -> No
         "vendors-own",
         "models.v2",
     )
-    models = sorted(f"{folder}/m{at}.mlir" for at, folder in enumerate(names))
+    models = sorted(f"{folder}/m{number}.mlir" for number, folder in enumerate(names))
     for model in models:
         put(top, model)
     assert found(top).models == tuple(models)
@@ -121,13 +121,13 @@ def test_of_many_models_the_smallest_are_taken(top: Path) -> None:
     ],
 )
 def test_a_pin_is_found_and_no_other_file_pins_anything(top: Path, name: str) -> None:
-    for other in (
+    for file_name in (
         "notes.txt",
         "requirements.md",
         ".venv/requirements.txt",
         "third_party/requirements.txt",
     ):
-        put(top, other, f"{PIN}\n")
+        put(top, file_name, f"{PIN}\n")
     put(top, "my-pyproject.toml", f'"{PIN}"\n')
     assert (found(top).pin, found(top).compiler) == ("", "")
     put(

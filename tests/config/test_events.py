@@ -83,8 +83,8 @@ CASES: dict[str, tuple[Story, str]] = {
         for action in ("opened", "synchronize", "reopened", "ready_for_review")
     },
     **{
-        f"pull_request.{one}": ("nothing", f"pull request {one}, {LABEL}")
-        for one in ("labeled", "unlabeled")
+        f"pull_request.{action}": ("nothing", f"pull request {action}, {LABEL}")
+        for action in ("labeled", "unlabeled")
     },
     **{
         f"pull_request.{action}": (
@@ -127,7 +127,7 @@ CASES: dict[str, tuple[Story, str]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_payload_as_github_sends_it(name: str) -> None:
-    story, why = CASES[name]
+    story, reason = CASES[name]
     repository = OCTO if name.startswith("workflow_dispatch") else HELLO
     branch = (
         "main"
@@ -136,7 +136,9 @@ def test_every_payload_as_github_sends_it(name: str) -> None:
     )
     pull = PULL if name.startswith("pull_request") else None
     expected = common(name.partition(".")[0], repository)
-    expected = replace(expected, story=story, why=why, default_branch=branch, pull=pull)
+    expected = replace(
+        expected, story=story, why=reason, default_branch=branch, pull=pull
+    )
     assert context(name, repository=repository) == expected
 
 
@@ -184,8 +186,8 @@ def commented(body: str, edit: Edit = lambda _: None) -> RunContext:
     ["/code-size rerun", "/code-size rerun\r\nPlease.", "/code-size rerun\n\n> quoted"],
 )
 def test_the_first_line_of_a_comment_is_a_command(body: str) -> None:
-    made = commented(body)
-    assert (made.story, made.comment, made.pull, made.asked) == (
+    run = commented(body)
+    assert (run.story, run.comment, run.pull, run.asked) == (
         "command",
         COMMENT,
         None,
@@ -203,8 +205,8 @@ def test_the_first_line_of_a_comment_is_a_command(body: str) -> None:
     ],
 )
 def test_any_text_behind_the_prefix_goes_to_the_gate(body: str) -> None:
-    made = commented(body)
-    assert made.story == "command" and made.comment and made.comment.line == body
+    run = commented(body)
+    assert run.story == "command" and run.comment and run.comment.line == body
 
 
 @pytest.mark.parametrize(
@@ -233,18 +235,18 @@ def test_any_text_behind_the_prefix_goes_to_the_gate(body: str) -> None:
     ],
 )
 def test_a_quote_a_code_block_and_words_before_it_are_no_command(body: str) -> None:
-    made = commented(body)
-    assert (made.story, made.comment) == (
+    run = commented(body)
+    assert (run.story, run.comment) == (
         "nothing",
         None,
-    ) and "does not begin with /code-size" in made.why
+    ) and "does not begin with /code-size" in run.why
 
 
 def test_a_comment_whose_account_is_gone_has_no_author() -> None:
-    made = commented(
+    run = commented(
         "/code-size rerun", lambda payload: payload["comment"].update(user=None)
     )
-    assert made.comment and made.comment.author == ""
+    assert run.comment and run.comment.author == ""
 
 
 # --- pull_request ---------------------------------------------------------------------------------------------------
@@ -359,10 +361,10 @@ def test_dependabot_cannot_write() -> None:
 
 def test_pull_request_target_is_never_acted_on() -> None:
     for payload in (load("pull_request.opened"), {}):
-        found = run_context(environ("pull_request_target"), payload)
-        assert found.story == "nothing" and found.pull is None
+        run = run_context(environ("pull_request_target"), payload)
+        assert run.story == "nothing" and run.pull is None
         assert (
-            found.why
+            run.why
             == "pull_request_target runs with the secrets of the base repository: use"
             " pull_request"
         )
@@ -410,8 +412,8 @@ def test_only_a_push_to_the_default_branch_counts_whatever_it_is_called() -> Non
     ],
 )
 def test_schedules(payload: Payload, ref: str, story: Story, branch: str) -> None:
-    found = run_context(environ("schedule", GITHUB_REF=ref), payload)
-    assert (found.story, found.default_branch) == (story, branch)
+    run = run_context(environ("schedule", GITHUB_REF=ref), payload)
+    assert (run.story, run.default_branch) == (story, branch)
 
 
 # --- workflow_run ---------------------------------------------------------------------------------------------------
@@ -471,8 +473,10 @@ def test_runs_that_did_not_begin_that_could_write_or_of_other_events_are_not_pos
 ):
     for conclusion in ("skipped", "action_required", "stale", None):
         run = post(finished(conclusion=conclusion))
-        why = f"the finished run has nothing to post: {conclusion or 'no conclusion'}"
-        assert (run.story, run.why) == ("nothing", why)
+        reason = (
+            f"the finished run has nothing to post: {conclusion or 'no conclusion'}"
+        )
+        assert (run.story, run.why) == ("nothing", reason)
     for head in (OCTO, OCTO.upper()):
         run = post(finished(head))
         assert run.story == "nothing" and "published its own report" in run.why
@@ -496,8 +500,8 @@ def test_what_is_no_run_of_ours() -> None:
     assert (
         run_context({"GITHUB_EVENT_NAME": ""}, load("push.branch")).story == "nothing"
     )
-    other = run_context(environ("release"), {})
-    assert (other.story, other.why) == ("nothing", "the bot does nothing on release")
+    run = run_context(environ("release"), {})
+    assert (run.story, run.why) == ("nothing", "the bot does nothing on release")
 
 
 def test_variables_are_what_they_must_be() -> None:
@@ -534,8 +538,8 @@ def test_variables_that_may_be_missing() -> None:
 
 
 def test_addresses_are_those_of_github_where_none_are_given() -> None:
-    found = context("push.branch", GITHUB_API_URL="", GITHUB_SERVER_URL="")
-    assert (found.api_url, found.server_url) == (
+    run = context("push.branch", GITHUB_API_URL="", GITHUB_SERVER_URL="")
+    assert (run.api_url, run.server_url) == (
         "https://api.github.com",
         "https://github.com",
     )
@@ -629,12 +633,12 @@ def test_a_real_payload_with_any_json_somewhere(
     name, path = place
     payload = replaced(PAYLOADS[name], path, value)
     try:
-        found = run_context(environ(name.partition(".")[0]), payload)
+        run = run_context(environ(name.partition(".")[0]), payload)
     except InputError as error:
         assert error.where.startswith("event payload: ")
         return
-    if found.pull:
-        assert found.pull.number > 0 and len(found.pull.head_sha) == 40
+    if run.pull:
+        assert run.pull.number > 0 and len(run.pull.head_sha) == 40
 
 
 # --- the payload's file ---------------------------------------------------------------------------------------------

@@ -42,16 +42,21 @@ def test_a_configuration_is_looked_for_up_to_the_top_of_the_repository_and_no_fu
 def test_what_was_taken_is_said_unless_it_was_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     monkeypatch.chdir(tmp_path)
-    assert chosen_config(None, said.append) is None
+    assert chosen_config(None, messages.append) is None
     put(tmp_path / "code-size.yml")
-    assert chosen_config(None, said.append) == Path("code-size.yml")
-    assert chosen_config(Path("default"), said.append) is None
-    assert chosen_config(Path("code-size.yml"), said.append) == Path("code-size.yml")
-    assert said == ["configuration: the packaged suite", "configuration: code-size.yml"]
+    assert chosen_config(None, messages.append) == Path("code-size.yml")
+    assert chosen_config(Path("default"), messages.append) is None
+    assert chosen_config(Path("code-size.yml"), messages.append) == Path(
+        "code-size.yml"
+    )
+    assert messages == [
+        "configuration: the packaged suite",
+        "configuration: code-size.yml",
+    ]
     put(tmp_path / "default")
-    assert chosen_config(Path("default"), said.append) == Path("default")
+    assert chosen_config(Path("default"), messages.append) == Path("default")
 
 
 def test_one_that_is_not_there_names_the_places(tmp_path: Path) -> None:
@@ -73,7 +78,7 @@ def test_flags_are_words_of_a_shell_and_refused_in_one_line_as_a_configuration_d
         ("", ()),
     ):
         assert parse_flags(text) == flags
-    for text, words in (
+    for text, expected in (
         ("O2", "'O2' is not a flag: a flag begins with - and has its value after ="),
         ("--a x", "'x' is not a flag"),
         ("--a='x", "a quotation mark is not closed"),
@@ -85,4 +90,4 @@ def test_flags_are_words_of_a_shell_and_refused_in_one_line_as_a_configuration_d
     ):
         with pytest.raises(ValueError) as caught:
             parse_flags(text)
-        assert str(caught.value).startswith(words)
+        assert str(caught.value).startswith(expected)

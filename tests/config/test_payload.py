@@ -94,8 +94,8 @@ def test_reads_what_is_as_it_must_be_and_refuses_the_rest_without_repeating_it(
             "is not "
         )
         assert len(text) < 5 or text.strip() not in caught.value.line
-    others: tuple[object, ...] = (None, 1, 1.5, True, [], {}, b"main")
-    for raw in others:
+    wrong_values: tuple[object, ...] = (None, 1, 1.5, True, [], {}, b"main")
+    for raw in wrong_values:
         with pytest.raises(InputError, match=r"document: a\.b: is (missing|not)"):
             document(raw).read("a.b", kind)
 

@@ -40,13 +40,13 @@ def test_pins_of_real_projects() -> None:
     for name in ("shark-ai-unpinned.txt", "test-suites-torch-ops.txt"):
         with pytest.raises(ConfigError) as raised:
             sought_compiler(REAL / name)
-        said = (
+        expected = (
             f"{name}:8: iree-base-compiler is not pinned to one release:"
             " 'iree-base-compiler' "
         )
         assert (
             raised.value.line.removeprefix(f"{REAL}/")
-            == said + "(write iree-base-compiler==X.Y.Z)"
+            == expected + "(write iree-base-compiler==X.Y.Z)"
         )
 
 
@@ -125,7 +125,7 @@ def test_a_file_without_one_pin_is_refused(tmp_path: Path) -> None:
     assert caught.value.line.startswith(
         f"{tmp_path}/none.txt: cannot be read: No such file or directory (compiler."
     )
-    for rest in (
+    for requirement in (
         "",
         ">=3.13.0",
         "~=3.13.0",
@@ -135,12 +135,12 @@ def test_a_file_without_one_pin_is_refused(tmp_path: Path) -> None:
         "==3.13.0,!=3.13.1",
         "==latest",
     ):
-        said = (
+        expected = (
             ":2: iree-base-compiler is not pinned to one release:"
-            f" 'iree-base-compiler{rest}' "
+            f" 'iree-base-compiler{requirement}' "
         )
-        line = refusal(tmp_path, f"numpy\niree-base-compiler{rest}  # why\n")
-        assert line == f"{said}(write iree-base-compiler==X.Y.Z)"
+        line = refusal(tmp_path, f"numpy\niree-base-compiler{requirement}  # why\n")
+        assert line == f"{expected}(write iree-base-compiler==X.Y.Z)"
 
 
 def project(folder: Path, text: str) -> Path:
@@ -288,8 +288,8 @@ def test_a_page_in_every_spelling_and_a_directory_from_the_file(tmp_path: Path) 
             PIN, Places((IREE,))
         )
     (tmp_path / "pins" / "wheels").mkdir(parents=True)
-    one = sought(tmp_path / "pins", f"-f wheels\n{PIN}\n", tmp_path)
-    assert one == Sought(PIN, Places((str(tmp_path / "pins" / "wheels"),)))
+    sought_pin = sought(tmp_path / "pins", f"-f wheels\n{PIN}\n", tmp_path)
+    assert sought_pin == Sought(PIN, Places((str(tmp_path / "pins" / "wheels"),)))
 
 
 @pytest.mark.parametrize(
@@ -312,9 +312,9 @@ def test_a_place_that_is_not_taken_is_told_without_its_words(
     top = tmp_path / "top"
     top.mkdir()
     (top / "wheels").symlink_to(tmp_path)
-    found = sought(top, f"{PIN}\n-f {link}\n", top)
-    assert found.places == Places()
-    assert notes(found, top) == [
+    sought_pin = sought(top, f"{PIN}\n-f {link}\n", top)
+    assert sought_pin.places == Places()
+    assert notes(sought_pin, top) == [
         f"requirements.txt:2: ignored the place of wheels: it {why}"
     ]
 
@@ -330,7 +330,7 @@ def test_other_indexes_and_files_are_not_used_and_what_is_not_understood_is_told
         "requirements.txt:1: ignored the included file: the configuration has to name"
         " the file with the pin"
     )
-    for said, options in (
+    for expected_notes, options in (
         (
             [index],
             (
@@ -364,23 +364,27 @@ def test_other_indexes_and_files_are_not_used_and_what_is_not_understood_is_told
         ),
     ):
         for option in options:
-            one = sought(tmp_path, f"{option}\n{PIN}\n")
-            assert (one.spec, one.places, notes(one, tmp_path)) == (PIN, Places(), said)
+            sought_pin = sought(tmp_path, f"{option}\n{PIN}\n")
+            assert (
+                sought_pin.spec,
+                sought_pin.places,
+                notes(sought_pin, tmp_path),
+            ) == (PIN, Places(), expected_notes)
 
 
 def test_where_another_file_may_have_the_pin_the_first_that_is_named_is_told(
     tmp_path: Path,
 ) -> None:
-    said = (
+    expected = (
         "pins no iree-base-compiler, and the bot does not read the file that is"
         " included here "
     )
-    said += "(name the file with the pin)"
+    expected += "(name the file with the pin)"
     for text, line in (
         ("numpy\n-r pins.txt\n-c more.txt\n", 2),
         ("--no-index\n-f .\n--constraint=pins.txt", 3),
     ):
-        assert refusal(tmp_path, text) == f":{line}: {said}"
+        assert refusal(tmp_path, text) == f":{line}: {expected}"
     assert ":3: iree-base-compiler is not pinned to" in refusal(
         tmp_path, "-r a.txt\n\niree-base-compiler\n"
     )
@@ -393,28 +397,28 @@ def test_a_variable_of_the_environment_is_not_filled_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKEN", "hunter2")
-    found = sought(tmp_path, f"-f https://iree.dev/${{TOKEN}}/links.html\n{PIN}\n")
-    assert found.places.find_links == ("https://iree.dev/${TOKEN}/links.html",)
-    assert os.environ["TOKEN"] not in repr(found)
+    sought_pin = sought(tmp_path, f"-f https://iree.dev/${{TOKEN}}/links.html\n{PIN}\n")
+    assert sought_pin.places.find_links == ("https://iree.dev/${TOKEN}/links.html",)
+    assert os.environ["TOKEN"] not in repr(sought_pin)
 
 
 # Digests of the wheel.
 
 
 def test_the_digests_of_a_pin_are_those_of_its_release(tmp_path: Path) -> None:
-    one, two = f"sha256:{'0' * 64}", f"sha512:{'1' * 128}"
-    hashes = (("3.13.0", one), ("3.13.0", two))
+    first_digest, second_digest = f"sha256:{'0' * 64}", f"sha512:{'1' * 128}"
+    hashes = (("3.13.0", first_digest), ("3.13.0", second_digest))
     for text in (
-        f"{PIN} --hash={one} --hash={two}\n",
+        f"{PIN} --hash={first_digest} --hash={second_digest}\n",
         (
-            f"numpy==2.0 \\\n    --hash=sha256:ff\n{PIN} \\\n    --hash={one} \\\n   "
-            f" --hash {two}\n"
+            f"numpy==2.0 \\\n    --hash=sha256:ff\n{PIN} \\\n    --hash={first_digest} \\\n   "
+            f" --hash {second_digest}\n"
         ),
-        f"{PIN} --hash={one}\n{PIN} --hash={two}  # both\n",
+        f"{PIN} --hash={first_digest}\n{PIN} --hash={second_digest}  # both\n",
     ):
-        found = sought(tmp_path, text)
-        assert (found.spec, found.places.hashes) == (PIN, hashes), text
-    assert sought(tmp_path, f"{PIN}  # --hash={one}\n").places.hashes == ()
+        sought_pin = sought(tmp_path, text)
+        assert (sought_pin.spec, sought_pin.places.hashes) == (PIN, hashes), text
+    assert sought(tmp_path, f"{PIN}  # --hash={first_digest}\n").places.hashes == ()
 
 
 def test_a_digest_that_pip_does_not_allow_is_refused(tmp_path: Path) -> None:

@@ -102,8 +102,8 @@ def test_every_key_is_described_and_has_examples_that_are_valid() -> None:
 def test_no_mapping_takes_unknown_keys() -> None:
     for schema in SCHEMAS.values():
         assert all(
-            one["additionalProperties"] is False
-            for one in (schema, *schema["$defs"].values())
+            mapping["additionalProperties"] is False
+            for mapping in (schema, *schema["$defs"].values())
         )
 
 
@@ -170,8 +170,10 @@ def test_the_default_says_of_every_key_what_holds_without_it() -> None:
     assert set(file.data["states"]) == set(STATES)
     assert file.data["baseline"].keys() == msgspec.to_builtins(default.baseline).keys()
     bare = msgspec.convert({"schema": "code-size-config/1"}, Configuration)
-    apart = ("compiler", "models", "targets", "thresholds", "repeats")
-    same = [name for name in Configuration.__struct_fields__ if name not in apart]
+    without_default = ("compiler", "models", "targets", "thresholds", "repeats")
+    same = [
+        name for name in Configuration.__struct_fields__ if name not in without_default
+    ]
     assert [getattr(default, name) for name in same] == [
         getattr(bare, name) for name in same
     ]

@@ -77,12 +77,14 @@ FLAGS = st.lists(
 def test_every_option_is_there_as_often_as_one_of_the_two_has_it(
     inherited: list[str], own: list[str]
 ) -> None:
-    both = merged(inherited, own)
+    merged_flags = merged(inherited, own)
     for option in ("--a", "--b", "--c", "--d"):
-        mine = [flag for flag in own if flag.startswith(option)]
-        theirs = [flag for flag in inherited if flag.startswith(option)]
-        assert [flag for flag in both if flag.startswith(option)] == (mine or theirs)
-    assert set(both) <= {*inherited, *own}
+        own_flags = [flag for flag in own if flag.startswith(option)]
+        inherited_flags = [flag for flag in inherited if flag.startswith(option)]
+        assert [flag for flag in merged_flags if flag.startswith(option)] == (
+            own_flags or inherited_flags
+        )
+    assert set(merged_flags) <= {*inherited, *own}
 
 
 def test_a_target_extends_one_above_it_its_own_name_means_the_packaged_one(

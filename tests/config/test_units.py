@@ -82,17 +82,17 @@ def test_amounts_in_the_unit_of_a_metric() -> None:
     ]
     for amount, unit, steps in (*fitting, ("7", "count", 7), ("7", "KiB", 7)):
         assert parse_amount(amount).steps(unit) == steps
-    for amount, unit, what in (
+    for amount, unit, expected in (
         ("4KiB", "count", "count"),
         ("4KiB", "ms", "number of ms"),
     ):
-        with pytest.raises(ValueError, match=f"^'{amount}' is not a {what}$"):
+        with pytest.raises(ValueError, match=f"^'{amount}' is not a {expected}$"):
             parse_amount(amount).steps(unit)
-    for amount, unit, what in (
+    for amount, unit, expected in (
         ("4ms", "bytes", "number of bytes"),
         ("100B", "KiB", "whole number of KiB"),
     ):
-        with pytest.raises(ValueError, match=f"^'{amount}' is not a {what}$"):
+        with pytest.raises(ValueError, match=f"^'{amount}' is not a {expected}$"):
             parse_amount(amount).steps(unit)
 
 

@@ -62,17 +62,17 @@ def side(status: str) -> Snapshot:
 
     And a cell beside it.
     """
-    other = ("other", "vmvx", "ok")
+    unrelated = ("other", "vmvx", "ok")
     if status == "absent":
-        return plain_snapshot(other)
+        return plain_snapshot(unrelated)
     if status == "lost":
-        return plain_snapshot(other, models={"bert": "m" * 64, "other": "m" * 64})
-    return plain_snapshot(("bert", "vmvx", status), other)
+        return plain_snapshot(unrelated, models={"bert": "m" * 64, "other": "m" * 64})
+    return plain_snapshot(("bert", "vmvx", status), unrelated)
 
 
 def only(base: Snapshot, head: Snapshot) -> CellDelta:
     """What became of the cell bert on vmvx."""
-    (delta,) = (one for one in diff(base, head) if one.key == KEY)
+    (delta,) = (candidate for candidate in diff(base, head) if candidate.key == KEY)
     return delta
 
 
@@ -126,16 +126,16 @@ EXCUSED = {
 
 @pytest.mark.parametrize(("base", "head"), EXPECTED, ids=lambda word: word)
 def test_the_statuses_of_both_sides_decide_the_state(base: str, head: str) -> None:
-    there, back = EXPECTED[base, head], EXPECTED[head, base]
-    if there == "-":
+    state, back = EXPECTED[base, head], EXPECTED[head, base]
+    if state == "-":
         assert not [delta for delta in diff(side(base), side(head)) if delta.key == KEY]
         return
-    assert state_of(side(base), side(head)) == there
+    assert state_of(side(base), side(head)) == state
     assert only(side(base), side(head)).excused == ((base, head) in EXCUSED), (
         "only what nobody can compile"
     )
     is_loud = (base, head) in LOUD or (head, base) in LOUD
-    assert (there == MIRRORED.get(back, back)) is not is_loud
+    assert (state == MIRRORED.get(back, back)) is not is_loud
 
 
 @pytest.mark.parametrize(
@@ -273,13 +273,13 @@ def test_what_does_not_repeat_itself_is_compared_as_the_pair_that_differs_least(
     change: int | None,
     least: int | None,
 ) -> None:
-    found = compared(gave(*base), gave(*head))
-    assert (found.state, found.metrics["artifact_bytes"].change) == (state, change)
-    assert found.metrics["artifact_bytes"].least_alarming.change == least
-    assert found.unstable and found.noise.startswith(
+    delta = compared(gave(*base), gave(*head))
+    assert (delta.state, delta.metrics["artifact_bytes"].change) == (state, change)
+    assert delta.metrics["artifact_bytes"].least_alarming.change == least
+    assert delta.unstable and delta.noise.startswith(
         "non-deterministic: the same command gives on "
     )
-    assert found.base and found.metrics["artifact_bytes"].base == found.base.value(
+    assert delta.base and delta.metrics["artifact_bytes"].base == delta.base.value(
         "artifact_bytes"
     )
 
@@ -290,11 +290,11 @@ def test_noise_names_all_that_was_seen_on_each_side() -> None:
         == "non-deterministic: the same command gives on base 246,296 B or 309,960 B,"
         " on head 320,000 B or a failure"
     )
-    one = with_cell(
+    two_artifacts = with_cell(
         artifact_digest="a" * 64,
         others=(CompileOutcome("ok", {"artifact_bytes": 1000}, "b" * 64),),
     )
-    same_size = only(one, with_cell(artifact_digest="c" * 64)).noise
+    same_size = only(two_artifacts, with_cell(artifact_digest="c" * 64)).noise
     assert (
         same_size
         == "non-deterministic: the same command gives on base 2 artifacts of 1,000 B"
@@ -323,17 +323,20 @@ def test_noise_names_all_that_was_seen_on_each_side() -> None:
 def test_other_bytes_of_the_same_numbers_are_compared_as_the_first_compiles(
     metrics: dict[str, int | None], status: str, repeat: bool
 ) -> None:
-    known = {"artifact_bytes": 1000, "executables": 2}
-    others = tuple(
-        CompileOutcome(status, {**known, **metrics}, digest * 64) for digest in "ab"
+    first_metrics = {"artifact_bytes": 1000, "executables": 2}
+    outcomes = tuple(
+        CompileOutcome(status, {**first_metrics, **metrics}, digest * 64)
+        for digest in "ab"
     )
     base = with_cell(
-        metrics=known,
+        metrics=first_metrics,
         dispatches=(Dispatch("e", "f"),),
         artifact_digest="c" * 64,
-        others=others,
+        others=outcomes,
     )
-    head = with_cell(metrics={**known, "executables": 4}, artifact_digest="d" * 64)
+    head = with_cell(
+        metrics={**first_metrics, "executables": 4}, artifact_digest="d" * 64
+    )
     for sides in ((base, head), (head, base)):
         delta = only(sides[0], elsewhere(sides[1]))
         assert delta.unstable and (delta.numbers_repeat, delta.explainable) == (
@@ -347,13 +350,15 @@ def test_other_bytes_of_the_same_numbers_are_compared_as_the_first_compiles(
 
 
 def test_other_bytes_alone_may_be_the_compiler_s_own_doing() -> None:
-    known = {"artifact_bytes": 1000}
-    others = (CompileOutcome("ok", known, "b" * 64),)
-    base = with_cell(metrics=known, artifact_digest="a" * 64, others=others)
-    head = with_cell(metrics=known, artifact_digest="c" * 64)
+    same_metrics = {"artifact_bytes": 1000}
+    second_outcome = (CompileOutcome("ok", same_metrics, "b" * 64),)
+    base = with_cell(
+        metrics=same_metrics, artifact_digest="a" * 64, others=second_outcome
+    )
+    head = with_cell(metrics=same_metrics, artifact_digest="c" * 64)
     noisy, stable = (
         only(base, elsewhere(head)),
-        only(head, elsewhere(with_cell(metrics=known))),
+        only(head, elsewhere(with_cell(metrics=same_metrics))),
     )
     assert (noisy.state, noisy.numbers_repeat, noisy.explainable) == (
         "changed",
@@ -383,13 +388,16 @@ def test_one_compiler_with_two_artifacts_for_one_command_is_proof_without_anothe
         == "non-deterministic: the same command gives on base 246 B or 310 B, on head"
         " 310 B or 246 B"
     )
-    for other in (
+    for head_cell in (
         elsewhere(head),
         replace(head, models={**head.models, "bert": "0" * 64}),
         with_cell(**gave(310), command=command.replace("vmvx", "rocm")),
         with_cell(**gave(310), command="of which nothing is known"),
     ):
-        assert (only(base, other).state, only(base, other).noise) == ("changed", "")
+        assert (only(base, head_cell).state, only(base, head_cell).noise) == (
+            "changed",
+            "",
+        )
 
 
 def swapped(metric: MetricDelta) -> MetricDelta:
@@ -400,12 +408,12 @@ def swapped(metric: MetricDelta) -> MetricDelta:
 def test_with_noise_too_swapping_negates_and_nothing_grows_less_than_what_is_judged(
     base: Snapshot, head: Snapshot
 ) -> None:
-    for there, back in zip(diff(base, head), diff(head, base), strict=True):
-        for id_, metric in there.metrics.items():
-            assert back.metrics[id_] == swapped(metric) or there.unstable
-            if there.unstable and metric.change is not None:
-                least = metric.least_alarming.change
-                assert least is not None and least <= metric.change
+    for forward, backward in zip(diff(base, head), diff(head, base), strict=True):
+        for id_, metric in forward.metrics.items():
+            assert backward.metrics[id_] == swapped(metric) or forward.unstable
+            if forward.unstable and metric.change is not None:
+                least_change = metric.least_alarming.change
+                assert least_change is not None and least_change <= metric.change
 
 
 # What two sides made in different ways is not held against each other.
@@ -429,12 +437,14 @@ def test_only_machine_code_of_one_assembler_is_compared() -> None:
     assert [finding.metric for finding in judge([delta], RULES).findings] == [
         "sass_bytes"
     ]
-    for left, right in (
+    for base_assembler, head_assembler in (
         ("ptxas 1 -O3", "ptxas 2 -O3"),
         (None, "ptxas 2 -O3"),
         ("ptxas 1 -O3", None),
     ):
-        delta = only(made(left), made(right, sass_bytes=5_000, spill_bytes=99))
+        delta = only(
+            made(base_assembler), made(head_assembler, sass_bytes=5_000, spill_bytes=99)
+        )
         assert delta.state == "same" and judge([delta], RULES).findings == ()
         for cell in (delta.base, delta.head):
             assert cell is not None and {cell.value(name) for name in ASSEMBLED} == {
@@ -444,9 +454,10 @@ def test_only_machine_code_of_one_assembler_is_compared() -> None:
                 "not compared: base has " in cell.reasons[name] for name in ASSEMBLED
             )
             assert cell.dispatches[0].sass_bytes is None
-    (cell,), (other,) = made("ptxas 1 -O3").cells, made("ptxas 2 -O3").cells
+    (cell,), (other_cell,) = made("ptxas 1 -O3").cells, made("ptxas 2 -O3").cells
     base, _ = comparable(
-        replace(cell, others=(CompileOutcome("ok", {**OLD, **MADE}, "e" * 64),)), other
+        replace(cell, others=(CompileOutcome("ok", {**OLD, **MADE}, "e" * 64),)),
+        other_cell,
     )
     assert base is not None and base.others[0].metrics["sass_bytes"] is None
     failed = replace(cell, status="failed", metrics={})
@@ -469,11 +480,11 @@ def test_a_metric_of_a_later_version_did_not_come_or_go_and_the_report_says_so()
         )
         assert delta.state == "same" and judge([delta], RULES).findings == ()
         assert delta.head is not None and delta.head.reasons["vgprs_max"] == TOO_OLD
-        said = (
+        message = (
             f"not compared: {lacking} was measured by another version of code-size-bot,"
             " without vgprs_max"
         )
-        assert other_version(base, head) == said
+        assert other_version(base, head) == message
     assert other_version(new, new) == other_version(replace(new, cells=()), new) == ""
     lost = only(new, with_cell(metrics={**OLD, "vgprs_max": None}))
     assert lost.state == "changed" and lost.metrics["vgprs_max"].base == 42, (
@@ -500,17 +511,24 @@ def test_a_snapshot_does_not_differ_from_itself(snapshot: Snapshot) -> None:
 def test_every_cell_of_both_sides_is_there_once_with_its_sides_and_every_metric(
     base: Snapshot, head: Snapshot
 ) -> None:
-    left, right = ({cell.key: cell for cell in one.cells} for one in (base, head))
+    base_cells, head_cells = (
+        {cell.key: cell for cell in snapshot.cells} for snapshot in (base, head)
+    )
     deltas = diff(base, head)
     keys = [delta.key for delta in deltas]
-    assert keys == sorted(set(keys)) and left.keys() | right.keys() <= set(keys)
+    assert keys == sorted(set(keys)) and base_cells.keys() | head_cells.keys() <= set(
+        keys
+    )
     assert {
-        CellKey(m, t) for one in (base, head) for m in one.models for t in one.targets
+        CellKey(m, t)
+        for snapshot in (base, head)
+        for m in snapshot.models
+        for t in snapshot.targets
     } <= set(keys)
     for delta in deltas:
         assert not delta.reason or delta.state == "unmeasured"
         assert (delta.base, delta.head) == comparable(
-            left.get(delta.key), right.get(delta.key)
+            base_cells.get(delta.key), head_cells.get(delta.key)
         )
         for metric in delta.metrics.values():
             assert metric.base == (delta.base.value(metric.id) if delta.base else None)
@@ -525,25 +543,27 @@ def test_deltas_sum_to_head_minus_base(base: Snapshot, head: Snapshot) -> None:
         return sum(cell.value(id_) or 0 for cell in cells)
 
     for id_ in METRIC_IDS:
-        known = [
+        compared_deltas = [
             d
             for d in diff(base, head)
             if id_ in d.metrics and d.metrics[id_].change is not None
         ]
         heads, bases = (
-            [d.head for d in known if d.head],
-            [d.base for d in known if d.base],
+            [d.head for d in compared_deltas if d.head],
+            [d.base for d in compared_deltas if d.base],
         )
-        assert sum(d.metrics[id_].change or 0 for d in known) == total(
+        assert sum(d.metrics[id_].change or 0 for d in compared_deltas) == total(
             heads, id_
         ) - total(bases, id_)
 
 
 @given(snapshots(), snapshots())
 def test_swapping_the_sides_negates(base: Snapshot, head: Snapshot) -> None:
-    there, back = diff(base, head), diff(head, base)
-    assert [delta.key for delta in there] == [delta.key for delta in back]
-    for forward, backward in zip(there, back, strict=True):
+    forward_deltas, backward_deltas = diff(base, head), diff(head, base)
+    assert [delta.key for delta in forward_deltas] == [
+        delta.key for delta in backward_deltas
+    ]
+    for forward, backward in zip(forward_deltas, backward_deltas, strict=True):
         assert forward.identical == backward.identical
         for state in ("same", "changed"):
             assert (forward.state == state) == (backward.state == state)

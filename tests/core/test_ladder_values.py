@@ -73,11 +73,11 @@ def test_swapping_the_sides_exchanges_the_orders_and_negates() -> None:
     forward, backward = attribution(DIVIDED), reverse_attribution(DIVIDED)
     assert backward is not None
     assert sum(part or 0 for part in backward.values()) == 1984
-    other = swapped(DIVIDED)
+    exchanged = swapped(DIVIDED)
     assert {
-        phase: -(part or 0) for phase, part in attribution(other).items()
+        phase: -(part or 0) for phase, part in attribution(exchanged).items()
     } == backward
-    negated = reverse_attribution(other)
+    negated = reverse_attribution(exchanged)
     assert negated is not None
     assert {phase: -(part or 0) for phase, part in negated.items()} == forward
 
@@ -118,8 +118,8 @@ def test_phases_interact_where_the_orders_differ_by_more_than_a_tenth_of_the_cha
     down = climb(200, 150, 120)
     same = ladder(200, 100, down, climb(100, 150, 180))
     assert interactions(same) == {}
-    apart = ladder(200, 100, down, climb(100, 140, 170))
-    assert interactions(apart) == {}, "by a tenth and no more"
+    slightly_different = ladder(200, 100, down, climb(100, 140, 170))
+    assert interactions(slightly_different) == {}, "by a tenth and no more"
     assert interactions(ladder(200, 100, down, climb(100, 139, 169))) == {
         "configuration": (50, 39),
         "back_end": (20, 31),

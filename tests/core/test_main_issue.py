@@ -60,12 +60,16 @@ def test_a_line_is_never_too_long_and_counts_the_pull_requests_that_it_forgets(
     merged = tuple(MergedPull(number, f"{number}€" * 60) for number in range(pulls))
     state = replace(STATE, findings=many, pulls=merged)
     line = encode_issue(state)
-    found = decode_issue(f"{MARKER}\n{line}\n", MARKER)
-    assert len(line) <= LINE_LIMIT and found is not None
-    assert (found.good_sha, found.first_sha, found.newest_sha) == (GOOD, FIRST, NEWEST)
+    decoded = decode_issue(f"{MARKER}\n{line}\n", MARKER)
+    assert len(line) <= LINE_LIMIT and decoded is not None
+    assert (decoded.good_sha, decoded.first_sha, decoded.newest_sha) == (
+        GOOD,
+        FIRST,
+        NEWEST,
+    )
     assert (
-        found.findings in (many, ())
-        and len(found.pulls) + found.unasked == pulls + state.unasked
+        decoded.findings in (many, ())
+        and len(decoded.pulls) + decoded.unasked == pulls + state.unasked
     )
 
 

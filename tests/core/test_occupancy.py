@@ -35,9 +35,9 @@ from bot.core.occupancy import device_of, occupancy
 def test_registers_allow_as_many_groups_as_the_makers_say(
     device: str, registers: int, groups: int, most: int
 ) -> None:
-    found = occupancy(device, registers)
-    assert found is not None
-    assert (found.groups, found.most) == (groups, most)
+    result = occupancy(device, registers)
+    assert result is not None
+    assert (result.groups, result.most) == (groups, most)
 
 
 @pytest.mark.parametrize("device", ["", "gfx1100", "gfx908", "sm_52", "ampere"])

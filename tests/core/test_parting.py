@@ -14,8 +14,10 @@ SLOWLY = "traced: no single printed pass makes most of the difference"
 
 
 def named(base: DispatchTrace | None, head: DispatchTrace | None) -> tuple[str, Counts]:
-    told = parting(base, head)
-    return (told.row.name, dict(told.operations)) if told.row else (told.why, {})
+    result = parting(base, head)
+    return (
+        (result.row.name, dict(result.operations)) if result.row else (result.why, {})
+    )
 
 
 def in_llvm(gep: int, spills: int, *, is_detailed: bool) -> DispatchTrace:
@@ -176,13 +178,13 @@ def test_the_pass_that_is_named(
     ],
 )
 def test_a_renamed_pass_is_one_pass(old: str, new: str) -> None:
-    told = parting(
+    result = parting(
         trace((old, {"x": 1}), ("end", {"y": 1})),
         trace((new, {"x": 1}), ("end", {"y": 3})),
     )
-    assert [row.name for row in told.rows] == [new, "end"]
-    assert told.row is not None
-    assert told.row.name == "end"
+    assert [row.name for row in result.rows] == [new, "end"]
+    assert result.row is not None
+    assert result.row.name == "end"
 
 
 def test_a_pass_that_adds_a_little_to_much_is_not_where_they_part() -> None:
@@ -218,14 +220,14 @@ def test_a_pass_that_adds_a_little_to_much_is_not_where_they_part() -> None:
 def test_no_pass_of_llvm_is_named_by_milestones_alone() -> None:
     for detailed in ((False, False), (True, False), (False, True)):
         base, head = (
-            in_llvm(0, 208 + 448 * at, is_detailed=one)
-            for at, one in enumerate(detailed)
+            in_llvm(0, 208 + 448 * index, is_detailed=detail)
+            for index, detail in enumerate(detailed)
         )
-        why = (
+        reason = (
             "traced: the sides diverge in LLVM, up to greedy, and LLVM does not print"
             " every pass there"
         )
-        assert named(base, head) == (why, {})
+        assert named(base, head) == (reason, {})
 
 
 @pytest.mark.parametrize(
@@ -255,9 +257,9 @@ def test_no_pass_of_llvm_is_named_by_milestones_alone() -> None:
 def test_no_pass_is_named_of_what_was_not_traced_whole(
     base: DispatchTrace | None, why: str
 ) -> None:
-    told = parting(base, trace(("a", {"x": 2})))
-    assert told.row is None
-    assert why in told.why
+    result = parting(base, trace(("a", {"x": 2})))
+    assert result.row is None
+    assert why in result.why
 
 
 def formed(*passes: tuple[str, Counts], proof: str = "") -> DispatchTrace:
@@ -274,14 +276,14 @@ def formed(*passes: tuple[str, Counts], proof: str = "") -> DispatchTrace:
         if proof
         else None
     )
-    found = ProgramProof(
+    program_proof = ProgramProof(
         "proved",
         phase="dispatch-creation",
         regions=1,
         restored_regions=1,
         passed=passed,
     )
-    return replace(steps, formed=found)
+    return replace(steps, formed=program_proof)
 
 
 @pytest.mark.parametrize(
@@ -300,11 +302,11 @@ def test_of_other_regions_only_an_experiment_names_a_pass_where_more_differs(
     """A difference that is there before the regions are formed may have formed them, or not."""
     base = formed(("fuse", {"a": 4}), ("form", {"a": 4, REGION: 1}))
     head = formed(("fuse", {"a": 3}), ("form", {"a": 3, REGION: 2}), proof=proof)
-    apart = parting(base, head)
-    assert apart.forms_otherwise
-    assert (apart.row.name if apart.row else None) == expected
-    assert bool(apart.why) == (expected is None)
-    assert (apart.formed.pass_name if apart.formed else "") == proof
+    result = parting(base, head)
+    assert result.forms_otherwise
+    assert (result.row.name if result.row else None) == expected
+    assert bool(result.why) == (expected is None)
+    assert (result.formed.pass_name if result.formed else "") == proof
 
 
 def test_the_pass_that_forms_regions_needs_no_experiment_where_nothing_differs_before_it() -> (
@@ -312,6 +314,6 @@ def test_the_pass_that_forms_regions_needs_no_experiment_where_nothing_differs_b
 ):
     base = formed(("fuse", {"a": 4}), ("form", {"a": 4, REGION: 1}))
     head = formed(("fuse", {"a": 4}), ("form", {"a": 4, REGION: 2}))
-    apart = parting(base, head)
-    assert apart.row is not None
-    assert apart.row.name == "form"
+    result = parting(base, head)
+    assert result.row is not None
+    assert result.row.name == "form"

@@ -50,7 +50,9 @@ def percent(value: int) -> Ratio:
 def level(
     absolute: int | None = None, relative: int | None = None, limit: int | None = None
 ) -> LevelSpec:
-    numbers = (None if one is None else amount(one) for one in (absolute, limit))
+    numbers = (
+        None if figure is None else amount(figure) for figure in (absolute, limit)
+    )
     first, last = numbers
     return LevelSpec(first, None if relative is None else percent(relative), last)
 
@@ -68,14 +70,14 @@ def delta(
     status: str = "ok",
     state: str = "changed",
 ) -> CellDelta:
-    left = Cell(key, "ok", {metric: base}) if base is not None else None
-    right = Cell(key, status, {metric: head}, reasons={metric: "no such section"})
+    base_cell = Cell(key, "ok", {metric: base}) if base is not None else None
+    head_cell = Cell(key, status, {metric: head}, reasons={metric: "no such section"})
     return CellDelta(
         key=key,
         state=state,
         metrics={metric: MetricDelta(metric, base, head)},
-        base=left,
-        head=right,
+        base=base_cell,
+        head=head_cell,
     )
 
 
@@ -197,8 +199,8 @@ def test_only_what_is_known_is_judged() -> None:
 
 
 def test_fail_wins_over_warn_and_the_limit_over_the_change() -> None:
-    both = rule(warn=level(1), fail=level(50, None, 100))
-    ends = [only(delta("vm_bytes", 10, head), both) for head in (20, 90, 110)]
+    combined_rule = rule(warn=level(1), fail=level(50, None, 100))
+    ends = [only(delta("vm_bytes", 10, head), combined_rule) for head in (20, 90, 110)]
     assert [(end.level, end.kind) for end in ends] == [
         ("warn", "change"),
         ("fail", "change"),
@@ -209,12 +211,12 @@ def test_fail_wins_over_warn_and_the_limit_over_the_change() -> None:
 def test_what_varies_from_run_to_run_is_never_judged() -> None:
     strict = rule(fail=level(0, 0, 0))
     for metric in (metric.id for metric in METRICS if not metric.exact):
-        for one in (
+        for varying in (
             delta(metric, 1, 10**9),
             delta(metric, 1, None),
             delta(metric, 0, 1),
         ):
-            assert not findings(one, strict)
+            assert not findings(varying, strict)
 
 
 # States.
@@ -244,7 +246,8 @@ def test_what_a_state_does_and_what_its_finding_says() -> None:
     removed = replace(broken, state="removed", head=None)
     unmeasured = replace(broken, state="unmeasured", reason="not measured on head")
     actual = [
-        judge([one], []).findings[0].actual for one in (broken, removed, unmeasured)
+        judge([state_delta], []).findings[0].actual
+        for state_delta in (broken, removed, unmeasured)
     ]
     assert actual == ["ok → over-stack-limit", "ok → absent", "not measured on head"]
     for mark in ("pass", "warn", "fail"):
@@ -264,8 +267,8 @@ def test_what_a_state_does_and_what_its_finding_says() -> None:
     [
         *((["same"], "pass"), (["changed", "unmeasured"], "pass"), (["fixed"], "pass")),
         *(
-            (one, "unknown")
-            for one in (
+            (states, "unknown")
+            for states in (
                 ["newly-broken"],
                 [],
                 ["unmeasured"] * 2,
@@ -346,13 +349,15 @@ def test_a_state_finding_has_how_the_cell_ended() -> None:
         signal=None,
         figure_bytes=73_728,
     )
-    one = delta("vm_bytes", 1, 1, state="newly-broken")
+    newly_broken = delta("vm_bytes", 1, 1, state="newly-broken")
     ends = (
         Cell(KEY, "failed", failure=crash),
         Cell(KEY, "over-stack-limit", failure=gate),
     )
     ended = [
-        judge([replace(one, head=end)], [], {"newly-broken": "fail"}).findings[0]
+        judge([replace(newly_broken, head=end)], [], {"newly-broken": "fail"}).findings[
+            0
+        ]
         for end in ends
     ]
     assert [(finding.outcomes, finding.head) for finding in ended] == [
@@ -408,8 +413,8 @@ def test_what_is_not_known() -> None:
     lost = replace(
         delta("vm_bytes", None, 120, state="unmeasured"), reason="not measured on base"
     )
-    both = judge([lost, cell("other", "vm_bytes", 1, 1)], [LIMIT]).findings
-    assert {(one.kind, one.known) for one in both} == {
+    unknown_findings = judge([lost, cell("other", "vm_bytes", 1, 1)], [LIMIT]).findings
+    assert {(finding.kind, finding.known) for finding in unknown_findings} == {
         ("state", False),
         ("limit", False),
     }
@@ -476,10 +481,10 @@ def test_a_cell_that_is_broken_on_both_sides_alike_is_known(
         [True],
         "pass",
     ), "it compiled nowhere before"
-    alone = judge(
+    alone_verdict = judge(
         [broken(PLAIN, PLAIN), replace(ELSEWHERE, state="removed")], [], STRICT
     )
-    assert alone.status == "unknown", (
+    assert alone_verdict.status == "unknown", (
         "nothing known is a verdict where nothing was compared"
     )
 
@@ -556,8 +561,11 @@ def test_more_than_the_rule_allows_comes_first_bytes_before_counts_and_states_be
         1,
     ]
     gone = replace(cell("gone", "vm_bytes", 1, 1), state="removed", head=None)
-    both = cell("count", "executables", 1, 10**6), cell("bytes", "vm_bytes", 100, 106)
-    assert order(*both, gone) == ["gone", "bytes", "count"]
+    regressions = (
+        cell("count", "executables", 1, 10**6),
+        cell("bytes", "vm_bytes", 100, 106),
+    )
+    assert order(*regressions, gone) == ["gone", "bytes", "count"]
     limit, growth = (
         cell("limit", "vm_bytes", 99, 120),
         cell("growth", "vm_bytes", 20, 80),
@@ -580,7 +588,7 @@ def test_what_is_allowed_is_the_largest_growth_without_a_finding(
 ) -> None:
     allowed = max(steps, int(Fraction(share, 100) * base))
     judged = findings(delta("vm_bytes", base, head), rule(warn=level(steps, share)))
-    assert [one.allowed for one in judged] == (
+    assert [finding.allowed for finding in judged] == (
         [allowed] if head - base > allowed else []
     )
 
@@ -590,8 +598,8 @@ def test_what_is_allowed_is_the_largest_growth_without_a_finding(
 
 def test_a_finding_says_everything() -> None:
     spec = LevelSpec(Amount(4096, "bytes", "4KiB"), percent(5))
-    words = ("artifact_bytes", "r", "change", "4KiB and 5%", "+33,552 B (+66.5 %)")
-    expected = Finding(KEY, "fail", *words, 50_438, 83_990, 7, allowed=4096)
+    fields = ("artifact_bytes", "r", "change", "4KiB and 5%", "+33,552 B (+66.5 %)")
+    expected = Finding(KEY, "fail", *fields, 50_438, 83_990, 7, allowed=4096)
     assert only(delta("artifact_bytes", 50_438, 83_990), rule(fail=spec)) == expected
     verdict = judge(
         [delta("artifact_bytes", 50_438, 83_990)], PACKAGED.thresholds, PACKAGED.states
@@ -638,11 +646,11 @@ def test_what_is_covered_is_matched(wide: str, narrow: str, name: str) -> None:
 
 
 def test_what_a_rule_is_about_and_which_ones_hide_it() -> None:
-    some = ("executables", "compile_cpu_ms", "compile_peak_rss_kib")
+    metrics = ("executables", "compile_cpu_ms", "compile_peak_rss_kib")
     assert (
         metrics_of(Rule("r", ("compile_*", "executables"))),
         metrics_of(Rule("r", ("*",))),
-    ) == (some, METRIC_IDS)
+    ) == (metrics, METRIC_IDS)
     assert is_catch_all(Rule("r", ("vm_bytes", "*"))) and is_catch_all(
         Rule("r", ("**",))
     )
@@ -659,7 +667,7 @@ def test_what_a_rule_is_about_and_which_ones_hide_it() -> None:
         Rule("hidden by the second", ("vm_bytes",), ("bert_a", "vit_a"), ("vmvx",)),
         Rule("other metric", ("vm_bytes", "executables"), ("bert_l4_*",)),
     ]
-    hidden = [hiding(rules[:index], one) for index, one in enumerate(rules)]
+    hidden = [hiding(rules[:index], rule) for index, rule in enumerate(rules)]
     assert hidden == [None, None, rules[0], None, rules[1], None]
 
 
@@ -709,8 +717,8 @@ def test_what_base_had_is_all_that_is_left_where_nothing_changed(
     base: Snapshot, head: Snapshot
 ) -> None:
     rules = [rule(fail=level(0, None, 0))]
-    alone = judge(diff(head, head), rules, {})
-    assert not alone.news and alone.status in ("pass", "unknown")
+    verdict = judge(diff(head, head), rules, {})
+    assert not verdict.news and verdict.status in ("pass", "unknown")
     for finding in judge(diff(base, head), rules, {}).findings:
         assert not finding.known or (
             finding.base is not None
@@ -734,12 +742,16 @@ def test_findings_are_complete_unique_add_up_and_are_never_growth_both_ways(
     levels = [finding.level for finding in verdict.news]
     assert verdict.status in (levels[0] if levels else "pass", "unknown")
     assert levels == sorted(levels), "fail before warn"
-    known = [finding.known for finding in verdict.findings]
-    assert known == sorted(known), "what base had, too, comes last"
+    known_flags = [finding.known for finding in verdict.findings]
+    assert known_flags == sorted(known_flags), "what base had, too, comes last"
     grown = [
-        {(f.key, f.metric): f for f in one.findings if f.kind == "change"}
-        for one in (verdict, back)
+        {(f.key, f.metric): f for f in direction.findings if f.kind == "change"}
+        for direction in (verdict, back)
     ]
     assert not grown[0].keys() & grown[1].keys()
-    for one in (*grown[0].values(), *grown[1].values()):
-        assert one.base is not None and one.head is not None and one.head > one.base
+    for finding in (*grown[0].values(), *grown[1].values()):
+        assert (
+            finding.base is not None
+            and finding.head is not None
+            and finding.head > finding.base
+        )

@@ -89,9 +89,9 @@ def test_the_failing_findings_can_be_accepted_and_stay_as_such() -> None:
             limit="",
         ),
     )
-    taken = accept(Verdict("fail", (GROWTH, WARNING)), acceptance(GROWTH))
-    assert taken == Verdict("warn", (replace(GROWTH, accepted="octocat"), WARNING))
-    assert seen(taken.findings) == seen([GROWTH])
+    accepted = accept(Verdict("fail", (GROWTH, WARNING)), acceptance(GROWTH))
+    assert accepted == Verdict("warn", (replace(GROWTH, accepted="octocat"), WARNING))
+    assert seen(accepted.findings) == seen([GROWTH])
     half = accept(Verdict("fail", (BROKEN, GROWTH)), acceptance(GROWTH))
     assert (half.status, [finding.accepted is None for finding in half.findings]) == (
         "fail",
@@ -106,13 +106,13 @@ def test_the_failing_findings_can_be_accepted_and_stay_as_such() -> None:
 
 
 def test_what_base_had_needs_no_acceptance() -> None:
-    known = replace(GROWTH, kind="limit", known=True)
-    assert seen([known]) == ()
-    assert accept(Verdict("pass", (known,)), acceptance(GROWTH)) == Verdict(
-        "pass", (known,)
+    known_finding = replace(GROWTH, kind="limit", known=True)
+    assert seen([known_finding]) == ()
+    assert accept(Verdict("pass", (known_finding,)), acceptance(GROWTH)) == Verdict(
+        "pass", (known_finding,)
     )
-    taken = accept(Verdict("fail", (BROKEN, known)), acceptance(BROKEN))
-    assert (taken.status, taken.findings[1:]) == ("warn", (known,))
+    verdict = accept(Verdict("fail", (BROKEN, known_finding)), acceptance(BROKEN))
+    assert (verdict.status, verdict.findings[1:]) == ("warn", (known_finding,))
 
 
 @given(st.integers(0, 1 << 40), st.integers(0, 1 << 40))
@@ -171,9 +171,9 @@ def test_accepting_a_cell_over_a_limit_accepts_neither_a_crash_nor_a_larger_figu
 def test_accepting_one_reason_of_a_failure_does_not_accept_another(stage: str) -> None:
     findings = [
         replace(
-            BROKEN, outcomes=("ok", f"failed: {stage}"), failure=Failure(stage, words)
+            BROKEN, outcomes=("ok", f"failed: {stage}"), failure=Failure(stage, message)
         )
-        for words in (
+        for message in (
             "the model has no public function",
             "the model names its own devices",
         )
@@ -276,18 +276,20 @@ PLAIN = [True, [ROW], ["who", 3, [ROW]]]
 
 
 def changed(index: int, value: Any) -> list[Any]:
-    return [value if at == index else old for at, old in enumerate(PLAIN)]
+    return [value if position == index else old for position, old in enumerate(PLAIN)]
 
 
 def test_the_plain_form_is_read() -> None:
-    one = (
+    seen_findings = (
         Seen(model="m", target="t", metric="", kind="state", value=None, limit="new"),
     )
-    taken = Acceptance("who", 3, one)
-    assert decode(comment(line_of(PLAIN))) == CommentState(True, one, taken)
+    accepted = Acceptance("who", 3, seen_findings)
+    assert decode(comment(line_of(PLAIN))) == CommentState(
+        True, seen_findings, accepted
+    )
     by_command = changed(2, ["who", 3, [ROW], "as discussed"])
     assert decode(comment(line_of(by_command))) == CommentState(
-        True, one, replace(taken, reason="as discussed")
+        True, seen_findings, replace(accepted, reason="as discussed")
     )
 
 
@@ -300,8 +302,8 @@ def test_the_plain_form_is_read() -> None:
             for row in (7, ["m", "t", "", "state", True, "new"], [*ROW, 1])
         ),
         *(
-            changed(2, given)
-            for given in (["who", 3, [7]], [], [["who", "why", 3, [ROW]]])
+            changed(2, value)
+            for value in (["who", 3, [7]], [], [["who", "why", 3, [ROW]]])
         ),
     ],
 )
@@ -388,13 +390,14 @@ OTHER_BYTES = side(lambda cell: replace(shaky(cell), artifact_digest="f" * 64))
 
 
 def test_nothing_new_is_quiet() -> None:
-    alike = [
-        (one, one) for one in (side(), side(refused), side(over), side(lost), INLINE)
+    same_sides = [
+        (snapshot, snapshot)
+        for snapshot in (side(), side(refused), side(over), side(lost), INLINE)
     ]
-    for base, head in (*alike, (side(shaky), OTHER_BYTES)):
+    for base, head in (*same_sides, (side(shaky), OTHER_BYTES)):
         assert quiet(make.report(base, head))
-    for one in (side(late), side(lost)):
-        report = make.report(one, one)
+    for snapshot in (side(late), side(lost)):
+        report = make.report(snapshot, snapshot)
         verdict = judge(report.deltas, [])
         assert verdict.status == "warn" and quiet(replace(report, verdict=verdict)), (
             "it ended alike on both sides"
@@ -434,13 +437,15 @@ def test_a_standing_limit_alone_is_no_news_and_any_other_finding_is() -> None:
         and all(map(is_standing, report.verdict.findings))
         and quiet(report)
     )
-    first, *rest = report.verdict.findings
+    first, *other_findings = report.verdict.findings
     ended = replace(
         first, kind="state", outcomes=("failed: compile", "failed: compile, SIGSEGV")
     )
     first = replace(first, known=False)
     for finding in (first, replace(first, kind="state"), replace(ended, known=False)):
-        assert not quiet(replace(report, verdict=Verdict("warn", (finding, *rest))))
+        assert not quiet(
+            replace(report, verdict=Verdict("warn", (finding, *other_findings)))
+        )
 
 
 def test_what_broke_is_told_and_a_comment_that_is_there_is_updated() -> None:
@@ -460,11 +465,11 @@ def test_what_broke_is_told_and_a_comment_that_is_there_is_updated() -> None:
 
 def test_an_alarm_is_resolved_by_a_pass_alone() -> None:
     calm, alarm = make.report(side(), side()), make.report(side(), side(refused))
-    taken = Acceptance("octocat", 1, seen(alarm.verdict.findings))
+    accepted = Acceptance("octocat", 1, seen(alarm.verdict.findings))
     assert resolves(calm, ALARMED)
     assert not resolves(calm, CALM) and not resolves(calm, None)
     for still in (
-        replace(alarm, verdict=accept(alarm.verdict, taken)),
+        replace(alarm, verdict=accept(alarm.verdict, accepted)),
         replace(calm, broke="a shard"),
         alarm,
     ):

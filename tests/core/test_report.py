@@ -23,8 +23,8 @@ def test_all_that_a_report_says() -> None:
         relative=Ratio(Fraction(0), "0%"), limit=Amount(90_000, "own", "90000")
     )
     verdict = judge(small.deltas, [Rule("growth", ("*",), fail=growth, line=7)])
-    first, *rest = verdict.findings
-    findings = (replace(first, accepted="octocat"), *rest)
+    first, *other_findings = verdict.findings
+    findings = (replace(first, accepted="octocat"), *other_findings)
     edits = (
         ModelEdit(
             model="a",
@@ -36,19 +36,19 @@ def test_all_that_a_report_says() -> None:
         ModelEdit("b", "1" * 64, "2" * 64),
     )
     baseline = Baseline("--base 3.11.0", "5" * 40, 2)
-    told = {
+    fields = {
         "edits": edits,
         "baseline": baseline,
         "notes": ("a note",),
         "broke": "a shard was lost",
     }
     text = report_to_json(
-        replace(small, verdict=replace(verdict, findings=findings), **told)
+        replace(small, verdict=replace(verdict, findings=findings), **fields)
     )
     check_golden("report.json", text)
     plain = json.loads(text)
     assert plain["schema"] == REPORT_SCHEMA == "code-size-report/1"
-    assert [one["accepted"] for one in plain["verdict"]["findings"][:2]] == [
+    assert [finding["accepted"] for finding in plain["verdict"]["findings"][:2]] == [
         {"who": "octocat"},
         None,
     ]

@@ -106,7 +106,7 @@ def test_a_beginning_leaves_out_the_function_and_means_no_initializers_where_ano
 
 def test_what_matches_nothing_is_one_line_with_the_near_names_or_all() -> None:
     models = ("bert_l4_f32_dyn", "bert_l4_f32_s128", "gpt2_f32", "mobilenet_v1_f32_224")
-    for wanted, names, near in (
+    for pattern, names, near in (
         ("x86-64", NAMES, ["llvm-cpu-x86_64"]),
         ("vulcan", NAMES, ["vulkan-spirv"]),
         ("llvm-cpu-arm64", NAMES, CPUS[::-1]),
@@ -116,7 +116,7 @@ def test_what_matches_nothing_is_one_line_with_the_near_names_or_all() -> None:
         ("mobilnet*", models, ["mobilenet_v1_f32_224"]),
         ("brt*", models, ["bert_l4_f32_dyn", "bert_l4_f32_s128"]),
     ):
-        assert nearest(wanted, names, SHORT) == near
+        assert nearest(pattern, names, SHORT) == near
     require_matches(NAMES, ("x86_64", "v*"), "target", SHORT)
     with pytest.raises(UsageError) as caught:
         require_matches(NAMES, ("vmvx", "x86-64"), "target", SHORT)
@@ -187,19 +187,19 @@ def test_the_command_feeds_the_model_on_standard_input_so_that_its_path_cannot_c
         " --iree-llvmcpu-target-cpu=x86-64-v3 --user -o bert.vmfb <"
         " configs/models/bert.mlir"
     )
-    more = [
+    added_words = [
         word
         for word in words(cell.command(lifted=True))
         if word not in words(cell.command())
     ]
     limit_bytes = int(LIFTED_LIMIT_FLAG.partition("=")[2])
     assert (
-        more == [LIFTED_LIMIT_FLAG]
+        added_words == [LIFTED_LIMIT_FLAG]
         and limit_bytes > 1 << 20
         and limit_bytes & (limit_bytes - 1) == 0
     )
     assert "/elsewhere" not in "".join(
-        one.command(lifted=True) for one in plan((BERT,), (CPU, VMVX))
+        cell.command(lifted=True) for cell in plan((BERT,), (CPU, VMVX))
     )
 
 
@@ -248,12 +248,12 @@ costs = st.dictionaries(
 
 def test_larger_models_and_slower_backends_cost_more() -> None:
     small, large = model("small", 10_000), model("large", 1_000_000)
-    each = [
-        PlannedCell(one, target, ()).cost
-        for one in (small, large)
+    costs = [
+        PlannedCell(model, target, ()).cost
+        for model in (small, large)
         for target in (VMVX, CPU, ROCM)
     ]
-    assert each == sorted(each) and len(set(each)) == len(each)
+    assert costs == sorted(costs) and len(set(costs)) == len(costs)
     tiny = tuple(
         replace(SIX[0], name=name, size_bytes=size)
         for name, size in (("a", 79), ("b", 619))
@@ -291,10 +291,12 @@ def test_shards_are_an_even_partition_that_keeps_models_whole_up_to_a_fair_part(
 
 def test_known_costs_move_a_model_that_looks_small_and_split_one_that_is_dear() -> None:
     cells = [cell for cell in CELLS if cell.model.name in "abc"]
-    known = {
+    costs_by_key = {
         cell.key: {"a": 300, "b": 200, "c": 150}[cell.model.name] for cell in cells
     }
-    assert [{cell.model.name for cell in part} for part in deal(cells, 2, known)] == [
+    assert [
+        {cell.model.name for cell in part} for part in deal(cells, 2, costs_by_key)
+    ] == [
         {"a"},
         {"b", "c"},
     ]
@@ -306,10 +308,10 @@ def test_known_costs_move_a_model_that_looks_small_and_split_one_that_is_dear() 
         CELLS, 3, {cell.key: 1_000 if cell.model.name == "f" else 1 for cell in CELLS}
     )
     assert [sum(cell.model.name == "f" for cell in part) for part in parts] == [1, 1, 1]
-    key, other = CellKey("a", "cpu"), CellKey("a", "vmvx")
+    key, other_key = CellKey("a", "cpu"), CellKey("a", "vmvx")
     measured_once = [
         Cell(key, "ok", {"compile_cpu_ms": 12}),
-        Cell(other, "ok", {"compile_cpu_ms": None}),
+        Cell(other_key, "ok", {"compile_cpu_ms": None}),
     ]
     assert known_costs(measured_once) == {key: 12}
 
@@ -359,9 +361,9 @@ def test_a_plan_of_other_cells_or_of_another_count_is_refused() -> None:
             assigned(cells, plan=text, index=index, count=count, where="the plan")
         return caught.value.line
 
-    other = canonical(matrix(CELLS[3:], 1)).decode()
+    other_matrix = canonical(matrix(CELLS[3:], 1)).decode()
     assert "has 15 builds, but 15 are planned here: a on cpu is not in both" in refused(
-        CELLS[:-3], other, 1, 1
+        CELLS[:-3], other_matrix, 1, 1
     )
     assert "has no shards" in refused((), '{"include": []}', 1, 1)
     assert (
@@ -518,9 +520,9 @@ def test_a_model_that_compiles_nowhere_gets_one_line_with_its_first_diagnostic()
     head = plain_snapshot(
         *rows[:3], ("half", "vmvx", "over-stack-limit"), ("void", "vmvx", "timeout")
     )
-    first, *rest = base.cells
+    first, *other_cells = base.cells
     wordy = replace(first, failure=Failure("compile", "no such op\nmore\nand more"))
-    assert unmeasured_models(replace(base, cells=(wordy, *rest)), head) == (
+    assert unmeasured_models(replace(base, cells=(wordy, *other_cells)), head) == (
         "dead compiles on no target; on cuda: no such op",
         "void compiles on no target: void is refused",
     )

@@ -67,12 +67,12 @@ def test_a_release_without_a_baseline_takes_the_nearest_one_before_it() -> None:
 
 
 def side(size_bytes: int) -> Snapshot:
-    made = plain_snapshot(("bert", "vmvx", "ok"))
+    snapshot = plain_snapshot(("bert", "vmvx", "ok"))
     return replace(
-        made,
+        snapshot,
         cells=tuple(
             replace(c, metrics={**c.metrics, "artifact_bytes": size_bytes})
-            for c in made.cells
+            for c in snapshot.cells
         ),
     )
 
@@ -109,7 +109,8 @@ def test_growth_is_head_minus_base_and_nothing_without_a_baseline() -> None:
         {},
         "the baseline cannot be read",
     )
-    other = plain_snapshot(("vit", "vmvx", "ok"))
+    other_snapshot = plain_snapshot(("vit", "vmvx", "ok"))
     assert (
-        growth_since(point, other, side(130)).metrics["artifact_bytes"].base is None
+        growth_since(point, other_snapshot, side(130)).metrics["artifact_bytes"].base
+        is None
     ), "no build in both"

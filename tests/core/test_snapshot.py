@@ -120,13 +120,13 @@ def test_the_order_in_which_things_were_found_leaves_no_trace(
         for c in snapshot.cells
     ]
     finished = {cell.key: cell for cell in chance.sample(cells, len(cells))}
-    other = replace(
+    reordered = replace(
         snapshot,
         cells=tuple(finished[key] for key in sorted(finished)),
         models=shuffled(snapshot.models),
         targets=shuffled(snapshot.targets),
     )
-    assert to_json(other) == to_json(snapshot)
+    assert to_json(reordered) == to_json(snapshot)
 
 
 def test_cells_of_one_model_share_their_program() -> None:

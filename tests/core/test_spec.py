@@ -39,8 +39,8 @@ from bot.core.spec import (
             for name in ("iree-base-compiler", "IREE_Base.Compiler")
         ),
         *(
-            (f"iree-base-compiler{rest}", "3.13.0")
-            for rest in (" == 3.13.0", "[onnx]==3.13.0")
+            (f"iree-base-compiler{suffix}", "3.13.0")
+            for suffix in (" == 3.13.0", "[onnx]==3.13.0")
         ),
         *(
             (text, None)
@@ -75,12 +75,12 @@ from bot.core.spec import (
             )
         ),
         *(
-            (f"iree-base-compiler{rest}", None)
-            for rest in ("", ">=3.13.0", "===3.13.0", "==3.13.*")
+            (f"iree-base-compiler{suffix}", None)
+            for suffix in ("", ">=3.13.0", "===3.13.0", "==3.13.*")
         ),
         *(
-            (f"iree-base-compiler{rest}", None)
-            for rest in ("==3.13.0,!=3.13.1", " @ https://example.com/x.whl")
+            (f"iree-base-compiler{suffix}", None)
+            for suffix in ("==3.13.0,!=3.13.1", " @ https://example.com/x.whl")
         ),
     ],
 )
@@ -90,9 +90,9 @@ def test_a_release(text: str, release: str | None) -> None:
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_version_or_none(text: str) -> None:
-    found = release_of(text)
-    assert found is None or str(Version(found)) == found == release_of(
-        f"iree-base-compiler=={found}"
+    release = release_of(text)
+    assert release is None or str(Version(release)) == release == release_of(
+        f"iree-base-compiler=={release}"
     )
 
 
@@ -137,10 +137,19 @@ def test_what_is_told_has_no_login(text: str, told: str) -> None:
 
 def test_places_add_up_and_tell_themselves_apart() -> None:
     page, folder = Places(("https://a/",)), Places(("dist",), no_index=True)
-    both = page + folder + page
-    assert both == Places(("https://a/", "dist"), no_index=True)
-    assert both.argv == ["--find-links=https://a/", "--find-links=dist", "--no-index"]
-    assert (Places().key, Places().changeable, page.changeable, both.changeable) == (
+    combined = page + folder + page
+    assert combined == Places(("https://a/", "dist"), no_index=True)
+    assert combined.argv == [
+        "--find-links=https://a/",
+        "--find-links=dist",
+        "--no-index",
+    ]
+    assert (
+        Places().key,
+        Places().changeable,
+        page.changeable,
+        combined.changeable,
+    ) == (
         "",
         False,
         False,
@@ -154,7 +163,7 @@ def test_places_add_up_and_tell_themselves_apart() -> None:
                     Places(),
                     page,
                     folder,
-                    both,
+                    combined,
                     Places(("https://a/",), no_index=True),
                 )
             }

@@ -91,7 +91,7 @@ def test_what_the_table_of_metrics_says() -> None:
 
 
 def test_text_is_called_text() -> None:
-    size, words = (
+    size, expected = (
         METRIC_BY_ID["executable_bytes"],
         [
             "PTX text",
@@ -101,8 +101,8 @@ def test_text_is_called_text() -> None:
         ],
     )
     assert [
-        metric_words(size, one) for one in ("cuda", "metal-spirv", "rocm", "")
-    ] == words
+        metric_words(size, backend) for backend in ("cuda", "metal-spirv", "rocm", "")
+    ] == expected
 
 
 sizes = st.integers(0, 1 << 40)
@@ -127,12 +127,12 @@ def test_parts_and_rest_sum_to_the_whole(
 
 
 def test_parts_that_do_not_sum_to_the_whole_are_no_reading() -> None:
-    more: tuple[tuple[int, dict[str, int]], ...] = (
+    inconsistent: tuple[tuple[int, dict[str, int]], ...] = (
         (10, {"text": 11}),
         (10, {"text": 6, "data": 5}),
         (0, {"text": 1}),
     )
-    for whole, parts in (*more, (10, {"text": 11, "data": -1}), (-1, {})):
+    for whole, parts in (*inconsistent, (10, {"text": 11, "data": -1}), (-1, {})):
         with pytest.raises(ValueError, match="are larger than the whole"):
             Reading("elf", whole, parts)
     wrong = (

@@ -85,7 +85,7 @@ def write(
 
 def folded(home: Path, out: str, *arguments: str, config: str = "c.yml") -> FoldAudit:
     """What `fold` writes."""
-    words = [
+    options = [
         "fold",
         "-q",
         "--compiler",
@@ -95,7 +95,7 @@ def folded(home: Path, out: str, *arguments: str, config: str = "c.yml") -> Fold
         "--cache",
         str(home / "cache"),
     ]
-    code = main((*words, "--jobs", "2", "--out", str(home / out), *arguments))
+    code = main((*options, "--jobs", "2", "--out", str(home / out), *arguments))
     assert code == 0
     return fold_of((home / out / "fold.json").read_bytes())
 
@@ -124,16 +124,16 @@ def printed(home: Path, out: str, cell: FoldCell) -> int:
         capture_output=True,
         timeout=120,
     )
-    made = home / out / f"{cell.model}.vmfb"
-    size = made.stat().st_size
-    made.unlink()
+    artifact = home / out / f"{cell.model}.vmfb"
+    size = artifact.stat().st_size
+    artifact.unlink()
     return size
 
 
 def test_what_is_alike_is_folded_run_and_timed(audit: FoldAudit) -> None:
-    found = cells(audit, "layers")
-    assert tuple(found) == TARGETS
-    for target, cell in found.items():
+    by_target = cells(audit, "layers")
+    assert tuple(by_target) == TARGETS
+    for target, cell in by_target.items():
         assert cell.state == "folded" and cell.note == ""
         assert cell.executables.change is not None and cell.executables.change <= -3
         assert cell.artifact_bytes.change is not None and cell.artifact_bytes.change < 0
@@ -147,11 +147,11 @@ def test_what_is_alike_is_folded_run_and_timed(audit: FoldAudit) -> None:
         assert cell.equal is (True if target in RUN else None)
         assert (cell.price is not None) == (target in RUN) == (cell.price_note == "")
     assert (
-        found["cuda"].equal_note
+        by_target["cuda"].equal_note
         == "on this machine: cuda code needs its device, and does not run on a"
         " processor"
     )
-    assert found["vmvx"].equal_note.startswith("bit-equal on ")
+    assert by_target["vmvx"].equal_note.startswith("bit-equal on ")
     assert audit.max_slowdown == 50 and "iree-base-runtime" in audit.machine
 
 
@@ -177,9 +177,12 @@ def test_where_nothing_is_alike_all_figures_stay(audit: FoldAudit, home: Path) -
 
 
 def test_the_counts_of_each_model(audit: FoldAudit) -> None:
-    told = {model.model: model for model in audit.models}
-    assert list(told) == ["layers", "plain"]
-    assert [(model.today, model.folded) for model in told.values()] == [(4, 1), (1, 1)]
+    models = {model.model: model for model in audit.models}
+    assert list(models) == ["layers", "plain"]
+    assert [(model.today, model.folded) for model in models.values()] == [
+        (4, 1),
+        (1, 1),
+    ]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -197,20 +200,20 @@ def test_the_printed_command_gives_the_measured_artifact(
 def test_without_running_the_figures_and_programs_are_the_same(
     audit: FoldAudit, home: Path
 ) -> None:
-    found = folded(home, "not-run", "--no-run")
-    assert found.machine == "" and found.models == audit.models
-    for one, other in zip(found.cells, audit.cells, strict=True):
-        assert (one.equal, one.equal_note, one.price, one.price_note) == (
+    without_run = folded(home, "not-run", "--no-run")
+    assert without_run.machine == "" and without_run.models == audit.models
+    for cell, run_cell in zip(without_run.cells, audit.cells, strict=True):
+        assert (cell.equal, cell.equal_note, cell.price, cell.price_note) == (
             None,
             NOT_ASKED,
             None,
             NOT_ASKED,
         )
-        assert (one.artifact_bytes, one.folded, one.left, one.command) == (
-            other.artifact_bytes,
-            other.folded,
-            other.left,
-            other.command,
+        assert (cell.artifact_bytes, cell.folded, cell.left, cell.command) == (
+            run_cell.artifact_bytes,
+            run_cell.folded,
+            run_cell.left,
+            run_cell.command,
         )
     for path in (home / "run/folded").iterdir():
         assert path.read_bytes() == (home / "not-run/folded" / path.name).read_bytes()
@@ -233,18 +236,20 @@ def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_rewriting_that_changes_outputs_is_found_out_and_folded_nowhere(
     home: Path,
 ) -> None:
-    found = folded(home, "wrong", "--model", "layers")
-    for cell in found.cells:
+    wrong_audit = folded(home, "wrong", "--model", "layers")
+    for cell in wrong_audit.cells:
         assert (
             cell.state == "nothing-to-fold"
             and cell.artifact_bytes.change == 0
             and cell.folded == ()
         )
-        assert [(one.kind, len(one.members)) for one in cell.left] == [("constants", 4)]
+        assert [(group.kind, len(group.members)) for group in cell.left] == [
+            ("constants", 4)
+        ]
         assert re.fullmatch(
             r"its outputs differ on (vmvx|llvm-cpu-x86_64)", cell.left[0].why
         )
-    assert found.models[0].folded == found.models[0].today
+    assert wrong_audit.models[0].folded == wrong_audit.models[0].today
     assert not (home / "wrong/folded").exists()
 
 
@@ -266,13 +271,13 @@ def test_a_group_that_differs_on_one_target_is_folded_on_none_and_the_others_sta
         )
 
     monkeypatch.setattr(Bench, "equal", equal)
-    found = folded(home, "two", config="two.yml")
+    audited = folded(home, "two", config="two.yml")
     assert len(bad) == 1
-    for cell in found.cells:
+    for cell in audited.cells:
         assert cell.state == "folded" and [
             len(family.members) for family in cell.folded
         ] == [3], cell
-        assert {(one.members, one.why) for one in cell.left} >= {
+        assert {(group.members, group.why) for group in cell.left} >= {
             (*bad, "its outputs differ on vmvx")
         }
         assert cell.equal is (None if cell.target == "cuda" else True)
@@ -284,10 +289,10 @@ def two_kinds() -> str:
     return "".join(
         (
             re.sub(r"arith\.muli %in, %factor", "arith.subi %in, %factor", line)
-            if at > 3
+            if number > 3
             else line
         )
-        for at, line in enumerate(re.split(r"(?=  %f\d = )", text))
+        for number, line in enumerate(re.split(r"(?=  %f\d = )", text))
     )
 
 
@@ -296,19 +301,19 @@ def test_what_is_too_dear_is_left_and_nothing_is_folded(
 ) -> None:
     dear = Price(before_us=100, after_us=150, pairs=12, ratio=1.5, low=1.4, high=1.6)
     monkeypatch.setattr(Bench, "price", lambda _self, _attempt: dear)
-    found = cells(
+    by_target = cells(
         folded(home, "dear", "--model", "layers", "--max-slowdown", "1%"), "layers"
     )
-    assert found["cuda"].state == "folded"
+    assert by_target["cuda"].state == "folded"
     for target in RUN:
-        cell = found[target]
+        cell = by_target[target]
         assert (cell.state, cell.artifact_bytes.change, cell.price) == (
             "nothing-to-fold",
             0,
             None,
         )
         assert (cell.equal, cell.equal_note) == (None, NOTHING_FOLDED)
-        assert [(one.kind, one.why) for one in cell.left] == [
+        assert [(group.kind, group.why) for group in cell.left] == [
             ("constants", "it is slower by more than 1.0%")
         ]
         assert cell.price_note == "no remaining group is worth its slowdown"
@@ -325,15 +330,19 @@ def test_a_cell_that_does_not_compile_is_failed_and_the_others_are_audited(
         layers=LAYERS,
         broken="func.func @main() { nonsense }\n",
     )
-    found = folded(home, "broken", config="broken.yml")
-    one = cells(found, "broken")["vmvx"]
-    assert (one.state, one.artifact_bytes.before, one.artifact_bytes.after) == (
+    audited = folded(home, "broken", config="broken.yml")
+    broken = cells(audited, "broken")["vmvx"]
+    assert (
+        broken.state,
+        broken.artifact_bytes.before,
+        broken.artifact_bytes.after,
+    ) == (
         "failed",
         None,
         None,
     )
-    assert one.note and "\n" not in one.note and one.left == ()
-    assert cells(found, "layers")["vmvx"].state == "folded"
+    assert broken.note and "\n" not in broken.note and broken.left == ()
+    assert cells(audited, "layers")["vmvx"].state == "folded"
 
 
 def test_where_nothing_folded_does_not_resume_either_the_cell_is_failed_with_the_reason(
@@ -349,8 +358,8 @@ def test_where_nothing_folded_does_not_resume_either_the_cell_is_failed_with_the
             (),
             None,
         )
-        why = "this compiler does not know the option --no-such-option"
-        assert cell.note == cell.equal_note == f"resumed with nothing folded: {why}"
+        reason = "this compiler does not know the option --no-such-option"
+        assert cell.note == cell.equal_note == f"resumed with nothing folded: {reason}"
         assert cell.artifact_bytes.before and cell.artifact_bytes.after is None
 
 
@@ -365,8 +374,8 @@ def twice_the_norm() -> str:
         r"%(?!(?:table|ids|x|g|b)\b)(\w+)", r"%\1_2", body.replace("1.0e-05", "1.0e-03")
     )
     again = re.sub(r"%x\b", "%again", again)
-    kept = "  %again = util.optimization_barrier %r : tensor<128x768xf32>\n"
-    return f"{head}{body}{kept}{again}  return %r_2 : tensor<128x768xf32>\n}}\n"
+    barrier_line = "  %again = util.optimization_barrier %r : tensor<128x768xf32>\n"
+    return f"{head}{body}{barrier_line}{again}  return %r_2 : tensor<128x768xf32>\n}}\n"
 
 
 @pytest.mark.usefixtures("untimed")
@@ -393,16 +402,16 @@ def test_what_the_stack_limit_refuses_is_not_folded(
     def refused(
         setup: CompileSetup, argv: Sequence[str], source: CompileInput
     ) -> Compiled | Failure:
-        found = compile_directly(setup, argv, source)
+        compiled = compile_directly(setup, argv, source)
         if source.path.name.endswith(".0.mlir"):  # of nothing folded
-            return found
-        assert isinstance(found, Compiled)
+            return compiled
+        assert isinstance(compiled, Compiled)
         message = (
             "error: 'func.func' op exceeded stack allocation limit of 32768 bytes for"
             " function. Got 40000 bytes"
         )
         return replace(
-            found,
+            compiled,
             refusal=Failure(
                 stage="stack-limit",
                 message=message,
@@ -415,17 +424,17 @@ def test_what_the_stack_limit_refuses_is_not_folded(
     monkeypatch.setattr("bot.study.fold_attempts.compile_directly", refused)
     cell = folded(home, "within", config="within.yml").cells[0]
     assert (cell.state, cell.folded, cell.command) == ("nothing-to-fold", (), "")
-    assert any("exceeded stack allocation limit" in one.why for one in cell.left)
+    assert any("exceeded stack allocation limit" in group.why for group in cell.left)
 
 
 def test_no_reason_names_figures_executables_or_places(
     audit: FoldAudit, home: Path
 ) -> None:
     audits = [audit, *(fold_of(path.read_bytes()) for path in home.glob("*/fold.json"))]
-    for why in {
-        one.why for audit in audits for cell in audit.cells for one in cell.left
+    for reason in {
+        group.why for audit in audits for cell in audit.cells for group in cell.left
     }:
-        assert not re.search(r"main|dispatch_|<stdin>|:\d+:\d+|\d B\b", why), why
+        assert not re.search(r"main|dispatch_|<stdin>|:\d+:\d+|\d B\b", reason), reason
 
 
 # Programs whose outputs differ for few inputs only: large ones, or for none at all.
@@ -439,12 +448,12 @@ def two(
     type_: str, body: str, low: object, high: object, held: str = "", head: str = ""
 ) -> str:
     """Two executables whose bodies differ in the constant `{}`."""
-    both = mapped("%x", "%a", type_, body.format(low)) + barrier("%y", "%x", type_)
-    both += mapped("%y", "%b", type_, body.format(high))
-    given = f"  return %a, %b : {type_}, {type_}\n"
+    functions = mapped("%x", "%a", type_, body.format(low)) + barrier("%y", "%x", type_)
+    functions += mapped("%y", "%b", type_, body.format(high))
+    result_line = f"  return %a, %b : {type_}, {type_}\n"
     return (
         f"{held}func.func @main(%x: {type_}) -> ({type_}, {type_})"
-        f" {{\n{head}{both}\n{given}}}\n"
+        f" {{\n{head}{functions}\n{result_line}}}\n"
     )
 
 
@@ -466,7 +475,7 @@ def remembering() -> str:
       %1 = arith.muli %in, %factor : i32
       linalg.yield %1 : i32"""
 
-    both = (
+    functions = (
         mapped("%s", "%a", IDS, body(3))
         + barrier("%t", "%s", IDS)
         + mapped("%t", "%b", IDS, body(5))
@@ -474,7 +483,7 @@ def remembering() -> str:
     return f"""
 util.global private mutable @state = dense<0> : {IDS}
 func.func @main(%x: {IDS}) -> ({IDS}, {IDS}) {{
-  %s = util.global.load @state : {IDS}{both}
+  %s = util.global.load @state : {IDS}{functions}
   util.global.store %x, @state : {IDS}
   return %a, %b : {IDS}, {IDS}
 }}
@@ -519,7 +528,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_difference_that_few_inputs_show_is_found(audit_of: Audit, name: str) -> None:
     cell = audit_of(name, PROGRAMS[name])
-    assert cell.state == "nothing-to-fold" and [one.why for one in cell.left] == [
+    assert cell.state == "nothing-to-fold" and [group.why for group in cell.left] == [
         "its outputs differ on vmvx"
     ]
 
@@ -527,12 +536,12 @@ def test_a_difference_that_few_inputs_show_is_found(audit_of: Audit, name: str) 
 def test_what_is_the_same_says_on_what(
     audit_of: Audit, home: Path, tmp_path: Path
 ) -> None:
-    cell, said = (
+    cell, note = (
         audit_of("bytes_above_100", PROGRAMS["bytes_above_100"]),
         "bit-equal on 3 random inputs",
     )
-    assert (cell.state, cell.equal, cell.equal_note) == ("folded", True, said)
-    assert f"<sub>¹ {said}" in (home / tmp_path.name / "fold.md").read_text(
+    assert (cell.state, cell.equal, cell.equal_note) == ("folded", True, note)
+    assert f"<sub>¹ {note}" in (home / tmp_path.name / "fold.md").read_text(
         encoding="utf-8"
     )
 
@@ -541,17 +550,17 @@ def test_what_is_the_same_whatever_the_input_is_no_evidence_and_has_no_price(
     audit_of: Audit, home: Path, tmp_path: Path
 ) -> None:
     cell = audit_of("constant", two(IDS, CONSTANT, 2147483000, 2147483500))
-    why = "nothing to compare: it is the same for all inputs, on 3 random inputs"
+    reason = "nothing to compare: it is the same for all inputs, on 3 random inputs"
     assert (cell.state, cell.equal, cell.price) == (
         "folded",
         None,
         None,
-    ) and why in cell.equal_note
+    ) and reason in cell.equal_note
     assert cell.price_note == "equal outputs are not proved"
     text = (home / tmp_path.name / "fold.md").read_text(encoding="utf-8")
     assert (
         "<sub>not known¹</sub>" in text
-        and why in text
+        and reason in text
         and "not run" not in text
         and "equal in" not in text
     )

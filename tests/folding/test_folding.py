@@ -37,21 +37,21 @@ PASSED = re.compile(rf"({VALUE.pattern}) = arith\.constant (.+)(?= : \S+ loc\()"
 
 @pytest.fixture(scope="module")
 def new(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FoldStage]:
-    with stage(NEW, tmp_path_factory.mktemp("new")) as found:
-        yield found
+    with stage(NEW, tmp_path_factory.mktemp("new")) as fold_stage:
+        yield fold_stage
 
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FoldStage]:
-    with stage(OLD, tmp_path_factory.mktemp("old")) as found:
-        yield found
+    with stage(OLD, tmp_path_factory.mktemp("old")) as fold_stage:
+        yield fold_stage
 
 
 @pytest.fixture(scope="module", params=["new", "old"])
 def at(request: pytest.FixtureRequest) -> FoldStage:
     """Each of the two."""
-    found: FoldStage = request.getfixturevalue(request.param)
-    return found
+    fold_stage: FoldStage = request.getfixturevalue(request.param)
+    return fold_stage
 
 
 def executables(program: Path) -> int:
@@ -60,19 +60,19 @@ def executables(program: Path) -> int:
 
 def made_one(at: FoldStage, flow: Path, level: str, operands: tuple[str, ...]) -> Path:
     """The folded program: all its executables are one group at this level, and none at a stricter one."""
-    found = at.groups(flow)
-    names = tuple(found.entries)
-    wanted = {
+    candidates = at.groups(flow)
+    names = tuple(candidates.entries)
+    expected = {
         kind: () if FOLD_KINDS.index(kind) < FOLD_KINDS.index(level) else (names,)
         for kind in FOLD_KINDS
     }
-    assert found.groups == wanted and found.unfit == {} and len(names) >= 2
-    folded, told = at.fold(flow, names)
-    assert [(one.members, one.operands) for one in told.folded] == [
+    assert candidates.groups == expected and candidates.unfit == {} and len(names) >= 2
+    folded, rewritten = at.fold(flow, names)
+    assert [(group.members, group.operands) for group in rewritten.folded] == [
         (names, operands)
-    ] and told.left == ()
+    ] and rewritten.left == ()
     assert (executables(flow), executables(folded)) == (len(names), 1)
-    again, entries = at.groups(folded), {names[0]: found.entries[names[0]]}
+    again, entries = at.groups(folded), {names[0]: candidates.entries[names[0]]}
     assert again == Groups(entries, {}, dict.fromkeys(FOLD_KINDS, ()), again.elements)
     return folded
 
@@ -87,18 +87,18 @@ def told_equal(at: FoldStage, runtime: Runtime, before: Path, after: Path) -> No
 def test_what_a_model_is_compiled_to_is_made_one_and_each_site_keeps_its_values(
     new: FoldStage, runtime: Runtime, name: str, target: str
 ) -> None:
-    one = FOLDABLE[name]
-    at = new.on(target, *one.flags)
-    flow = at.flow(one.source)
-    folded = made_one(at, flow, one.level, one.operands)
-    told_equal(at, runtime, flow, folded)
-    if one.level != "static-shapes":
+    case = FOLDABLE[name]
+    target_stage = new.on(target, *case.flags)
+    flow = target_stage.flow(case.source)
+    folded = made_one(target_stage, flow, case.level, case.operands)
+    told_equal(target_stage, runtime, flow, folded)
+    if case.level != "static-shapes":
         # With the values of its sites exchanged it is another program: what is told
         # equal could have differed.
-        other = at.written(
-            exchanged(folded.read_text(encoding="utf-8"), len(one.operands))
+        swapped = target_stage.written(
+            exchanged(folded.read_text(encoding="utf-8"), len(case.operands))
         )
-        equal, note = at.equal(runtime, flow, other)
+        equal, note = target_stage.equal(runtime, flow, swapped)
         assert equal is False and "differs in" in note
 
 
@@ -107,28 +107,38 @@ def test_what_a_model_is_compiled_to_is_made_one_and_each_site_keeps_its_values(
 def test_what_is_written_at_the_end_of_flow_is_made_one_and_gives_the_same(
     new: FoldStage, runtime: Runtime, name: str, target: str
 ) -> None:
-    one, at = WRITTEN[name], new.on(target)
-    flow = at.written(program(at.header, one.regions))
-    told_equal(at, runtime, flow, made_one(at, flow, one.level, one.operands))
+    case, target_stage = WRITTEN[name], new.on(target)
+    flow = target_stage.written(program(target_stage.header, case.regions))
+    told_equal(
+        target_stage,
+        runtime,
+        flow,
+        made_one(target_stage, flow, case.level, case.operands),
+    )
 
 
 @pytest.mark.parametrize("name", [*FOLDABLE, *WRITTEN])
 def test_an_older_release_folds_and_compiles_the_same(
     old: FoldStage, name: str
 ) -> None:
-    one = FOLDABLE.get(name)
-    at = old.on("here", *one.flags if one else ())
+    case = FOLDABLE.get(name)
+    target_stage = old.on("here", *case.flags if case else ())
     flow = (
-        at.flow(one.source)
-        if one
-        else at.written(program(at.header, WRITTEN[name].regions))
+        target_stage.flow(case.source)
+        if case
+        else target_stage.written(program(target_stage.header, WRITTEN[name].regions))
     )
     level, operands = (
-        (one.level, one.operands)
-        if one
+        (case.level, case.operands)
+        if case
         else (WRITTEN[name].level, WRITTEN[name].operands)
     )
-    assert at.artifact(made_one(at, flow, level, operands)).stat().st_size > 0
+    assert (
+        target_stage.artifact(made_one(target_stage, flow, level, operands))
+        .stat()
+        .st_size
+        > 0
+    )
 
 
 def exchanged(text: str, count: int) -> str:
@@ -280,21 +290,21 @@ def test_a_pair_that_differs_in_what_it_means_is_in_no_group(
 ) -> None:
     first, second = PAIRS[name]
     flow = at.written(program(at.header, [first, second]))
-    found = at.groups(flow)
-    assert set(found.entries) == {"a", "b"} and not any(found.groups.values())
-    told = left(at, flow, ("a", "b"))
-    assert len(told) == 1 and told[0][0] == ("a", "b") and told[0][1] == ALIKE
-    alike = at.written(program(at.header, [first, first._replace(name="b")]))
-    assert at.groups(alike).groups["identical"] == (("a", "b"),), (
+    candidates = at.groups(flow)
+    assert set(candidates.entries) == {"a", "b"} and not any(candidates.groups.values())
+    reasons = left(at, flow, ("a", "b"))
+    assert len(reasons) == 1 and reasons[0][0] == ("a", "b") and reasons[0][1] == ALIKE
+    same_program = at.written(program(at.header, [first, first._replace(name="b")]))
+    assert at.groups(same_program).groups["identical"] == (("a", "b"),), (
         "the pair differs in nothing else"
     )
 
 
 def left(at: FoldStage, flow: Path, *groups: Group) -> list[tuple[Group, str]]:
     """What is left of a request that folds nothing: the program stays, to the byte."""
-    out, told = at.fold(flow, *groups)
-    assert told.folded == () and out.read_bytes() == flow.read_bytes()
-    return [(one.members, one.why) for one in told.left]
+    out, rewritten = at.fold(flow, *groups)
+    assert rewritten.folded == () and out.read_bytes() == flow.read_bytes()
+    return [(group.members, group.why) for group in rewritten.left]
 
 
 def test_groups_of_a_request_that_do_not_match_are_left_with_a_reason(
@@ -308,7 +318,7 @@ def test_groups_of_a_request_that_do_not_match_are_left_with_a_reason(
     ]
     flow = at.written(program(at.header, regions))
     few = "they are not at least two different executables"
-    asked = [
+    requested = [
         ("a", "s"),
         ("a", "t"),
         ("s", "a", "b"),
@@ -318,19 +328,19 @@ def test_groups_of_a_request_that_do_not_match_are_left_with_a_reason(
         (),
     ]
     whys = [ALIKE, ALIKE, ALIKE, few, few, "the program has no such executable", few]
-    assert left(at, flow, *asked) == list(zip(asked, whys, strict=True))
+    assert left(at, flow, *requested) == list(zip(requested, whys, strict=True))
 
 
 def test_an_executable_that_is_gone_by_then_is_left_and_the_rest_is_folded(
     at: FoldStage,
 ) -> None:
     flow = at.written(program(at.header, [adding("a"), adding("b", 5), adding("c", 7)]))
-    out, told = at.fold(flow, ("a", "b"), ("b", "c"), ("a", "c"))
-    assert [one.members for one in told.folded] == [("a", "b")]
-    assert [one.members for one in told.left] == [("b", "c"), ("a", "c")]
+    out, rewritten = at.fold(flow, ("a", "b"), ("b", "c"), ("a", "c"))
+    assert [group.members for group in rewritten.folded] == [("a", "b")]
+    assert [group.members for group in rewritten.left] == [("b", "c"), ("a", "c")]
     assert (
-        told.left[0].why == "the program has no such executable"
-        and told.left[1].why == ALIKE
+        rewritten.left[0].why == "the program has no such executable"
+        and rewritten.left[1].why == ALIKE
     )
     assert at.groups(out).entries == {"a": "a_entry", "c": "c_entry"}
 
@@ -353,10 +363,10 @@ def test_an_executable_of_two_functions_or_exports_is_unfit(at: FoldStage) -> No
     for changed in (two, exports):
         assert changed != text
         flow = at.written(changed)
-        found = at.groups(flow)
-        assert found.unfit == {"b": "it is not one function of one block"} and not any(
-            found.groups.values()
-        )
+        candidates = at.groups(flow)
+        assert candidates.unfit == {
+            "b": "it is not one function of one block"
+        } and not any(candidates.groups.values())
         assert left(at, flow, ("a", "b")) == [
             (("a", "b"), "it is not one function of one block")
         ]
@@ -364,9 +374,11 @@ def test_an_executable_of_two_functions_or_exports_is_unfit(at: FoldStage) -> No
 
 def test_a_site_that_may_launch_one_of_several_keeps_them(at: FoldStage) -> None:
     text = program(at.header, [adding("a"), adding("b", 5)])
-    one = 'flow.dispatch @"a"::@"a_entry"('
+    single_entry = 'flow.dispatch @"a"::@"a_entry"('
     flow = at.written(
-        text.replace(one, 'flow.dispatch {@"a"::@"a_entry", @"b"::@"b_entry"}(')
+        text.replace(
+            single_entry, 'flow.dispatch {@"a"::@"a_entry", @"b"::@"b_entry"}('
+        )
     )
     assert at.groups(flow).groups["constants"] == (("a", "b"),)
     assert left(at, flow, ("a", "b")) == [
@@ -406,30 +418,31 @@ def refused(at: FoldStage, home: Path, regions: list[Region], patch: str) -> str
 def test_a_program_that_does_not_verify_is_refused_with_the_operation_that_broke(
     at: FoldStage, tmp_path: Path
 ) -> None:
-    said = refused(
+    message = refused(
         at,
         tmp_path,
         [reducing("a", 8, 4), reducing("b", 6, 12)],
         "ir_fold._merged = lambda *_: []",
     )
-    assert said.startswith(
+    assert message.startswith(
         "program IR: ValueError: 'flow.dispatch.tie_shape' op value set has 2 dynamic"
         " dimensions"
     )
-    assert "\n" not in said
+    assert "\n" not in message
 
 
 def test_a_site_that_does_not_pass_what_the_function_takes_is_refused_though_the_compiler_does_not_mind(
     at: FoldStage, tmp_path: Path
 ) -> None:
-    said = refused(
+    message = refused(
         at,
         tmp_path,
         [adding("a"), adding("b", 5)],
         "ir_fold.argument_places = lambda sites: 0",
     )
     assert (
-        said == "program IR: ValueError: 'flow.dispatch' op passes tensor<8x8xi32> as"
+        message
+        == "program IR: ValueError: 'flow.dispatch' op passes tensor<8x8xi32> as"
         " operand 0 of @a_entry, a i32"
     )
 
@@ -447,25 +460,25 @@ def test_a_program_in_which_nothing_is_asked_for_stays_to_the_byte(
 ) -> None:
     source = SMALL if name == SMALL.stem else ROOT / f"configs/models/{name}.mlir"
     flow = new.flow(source.read_text(encoding="utf-8"))
-    out, told = new.fold(flow)
+    out, rewritten = new.fold(flow)
     assert out.read_bytes() == flow.read_bytes()
-    assert told == Rewritten((), ()) and new.groups(flow).entries
+    assert rewritten == Rewritten((), ()) and new.groups(flow).entries
     text = program(new.header, [adding("a")]).replace(
         "\n", " // ünï\r\n"
     )  # of any layout
     flow.write_bytes(text.encode())
-    out, told = new.fold(flow)
-    assert out.read_bytes() == flow.read_bytes() and told == Rewritten((), ())
+    out, rewritten = new.fold(flow)
+    assert out.read_bytes() == flow.read_bytes() and rewritten == Rewritten((), ())
 
 
 @pytest.mark.parametrize("text", ["", "module {}", "util.global private @g = 3 : i32"])
 def test_a_program_without_executables_has_no_groups(new: FoldStage, text: str) -> None:
     flow = new.written(text)
-    found = new.groups(flow)
-    assert (found.entries, found.unfit, found.groups) == ({}, {}, NONE)
-    out, told = new.fold(flow, ("a", "b"))
+    candidates = new.groups(flow)
+    assert (candidates.entries, candidates.unfit, candidates.groups) == ({}, {}, NONE)
+    out, rewritten = new.fold(flow, ("a", "b"))
     assert out.read_text() == text
-    assert [(one.members, one.why) for one in told.left] == [
+    assert [(group.members, group.why) for group in rewritten.left] == [
         (("a", "b"), "the program has no such executable")
     ]
 
@@ -477,7 +490,7 @@ def test_sites_in_functions_of_another_dialect_and_in_initializers_are_rewritten
         adding(name, amount)
         for name, amount in (("a", 3), ("b", 5), ("c", 7), ("d", 9))
     )
-    held = f"""
+    initializer = f"""
   util.global private mutable @g : {c.result}
   util.initializer {{
     %zero = arith.constant dense<1> : {c.result}
@@ -487,9 +500,11 @@ def test_sites_in_functions_of_another_dialect_and_in_initializers_are_rewritten
   func.func private @other(%v: {d.result}) -> {d.result} {{
 {d.launch("%made", ["%v"])}    return %made : {d.result}
   }}"""
-    flow = new.written(program(new.header, [a, b], c.text + d.text + held))
-    out, told = new.fold(flow, ("a", "b", "c", "d"))
-    assert executables(out) == 1 and [one.operands for one in told.folded] == [("i32",)]
+    flow = new.written(program(new.header, [a, b], c.text + d.text + initializer))
+    out, rewritten = new.fold(flow, ("a", "b", "c", "d"))
+    assert executables(out) == 1 and [group.operands for group in rewritten.folded] == [
+        ("i32",)
+    ]
     text = out.read_text()
     assert text.count("flow.dispatch @a::@a_entry(") == 4
     for amount in (3, 5, 7, 9):

@@ -52,22 +52,22 @@ class World:
         """As `Attempts.at`."""
         names = [name for group in groups for name in group]
         assert len(set(names)) == len(names), "an executable in two groups"
-        asked = tuple(sorted(groups))
-        self.asked.append(asked)
-        made = [group for group in asked if group not in self.unfit]
-        left = tuple(
+        requested = tuple(sorted(groups))
+        self.asked.append(requested)
+        fitting = [group for group in requested if group not in self.unfit]
+        left_groups = tuple(
             LeftGroup(group, "tensor.pad of varying shape")
-            for group in asked
+            for group in requested
             if group in self.unfit
         )
-        folded = tuple(FoldedGroup(group, ("i32",)) for group in made)
+        folded = tuple(FoldedGroup(group, ("i32",)) for group in fitting)
         return Attempt(
-            groups=asked,
-            cell=self._cell(made),
+            groups=requested,
+            cell=self._cell(fitting),
             program=Path(),
             planned=PLANNED,
             folded=folded,
-            left=left,
+            left=left_groups,
         )
 
     def _cell(self, groups: Sequence[Group]) -> Cell:
@@ -105,11 +105,11 @@ class World:
 
 def found_of(executables: Sequence[str], **levels: Sequence[Group]) -> Groups:
     """Groups as the worker gives them: each level has what the stricter ones have, unless it says otherwise."""
-    known: dict[str, tuple[Group, ...]] = {}
+    by_kind: dict[str, tuple[Group, ...]] = {}
     before: tuple[Group, ...] = ()
     for kind in FOLD_KINDS:
-        before = known[kind] = tuple(levels.get(kind.replace("-", "_"), before))
-    return Groups({name: f"{name}_f" for name in executables}, {}, known)
+        before = by_kind[kind] = tuple(levels.get(kind.replace("-", "_"), before))
+    return Groups({name: f"{name}_f" for name in executables}, {}, by_kind)
 
 
 def world(
@@ -122,10 +122,10 @@ def world(
     elements: Mapping[str, int] | None = None,
     **levels: Sequence[Group],
 ) -> World:
-    found = replace(found_of(list(code), **levels), elements=dict(elements or {}))
+    candidates = replace(found_of(list(code), **levels), elements=dict(elements or {}))
     return World(
         code=code,
-        found=found,
+        found=candidates,
         folded=folded or {},
         fails=fails or (lambda _groups: ""),
         unfit=frozenset(unfit),
@@ -134,8 +134,11 @@ def world(
 
 
 def told(kept: Searched) -> dict[Group, tuple[str, str]]:
-    assert len({one.members for one in kept.left}) == len(kept.left)
-    return {one.members: (one.kind, one.why) for one in kept.left}
+    assert len({left_group.members for left_group in kept.left}) == len(kept.left)
+    return {
+        left_group.members: (left_group.kind, left_group.why)
+        for left_group in kept.left
+    }
 
 
 AB, CD, BC, WHOLE = ("a", "b"), ("c", "d"), ("b", "c"), ("a", "b", "c", "d")
@@ -294,66 +297,71 @@ CASES: dict[str, Case] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_kept_and_what_is_left(case: str) -> None:
-    made, groups, left = CASES[case]
-    kept = search(made.found, made.attempt)
-    assert kept.attempt.groups == groups and told(kept) == left
+    fake_world, groups, expected_left = CASES[case]
+    result = search(fake_world.found, fake_world.attempt)
+    assert result.attempt.groups == groups and told(result) == expected_left
     sites = sum(SITE_BYTES * len(group) for group in groups)
     code = sum(
-        made.folded.get(group, sum(made.code[name] for name in group) // 2)
+        fake_world.folded.get(group, sum(fake_world.code[name] for name in group) // 2)
         for group in groups
     )
-    rest = sum(
+    unfolded_bytes = sum(
         size
-        for name, size in made.code.items()
+        for name, size in fake_world.code.items()
         if not any(name in group for group in groups)
     )
-    assert kept.attempt.artifact_bytes == HOST_BYTES + sites + code + rest
+    assert result.attempt.artifact_bytes == HOST_BYTES + sites + code + unfolded_bytes
 
 
 def test_a_part_of_a_group_has_its_kind_and_a_program_without_one_is_compiled_once() -> (
     None
 ):
-    made = world(FOUR, constants=[WHOLE])
+    fake_world = world(FOUR, constants=[WHOLE])
     assert (
-        kind_of(made.found, CD) == "constants"
-        and kind_of(made.found, ("a", "x")) is None
+        kind_of(fake_world.found, CD) == "constants"
+        and kind_of(fake_world.found, ("a", "x")) is None
     )
-    made = world(FOUR)
-    search(made.found, made.attempt)
-    assert set(made.asked) == {()}
+    fake_world = world(FOUR)
+    search(fake_world.found, fake_world.attempt)
+    assert set(fake_world.asked) == {()}
 
 
 def test_a_half_across_stricter_groups_does_not_hide_them_and_the_artifact_counts_more_than_code() -> (
     None
 ):
     """The halves of the wide group cut the strict one in two; only the strict one saves."""
-    made = world(
+    fake_world = world(
         FOUR,
         {AB: 9_000, CD: 9_000, BC: 3_000},
         fails=failing(WHOLE),
         constants=[BC],
         static_shapes=[WHOLE],
     )
-    assert search(made.found, made.attempt).attempt.groups == (BC,)
-    made = world(
+    assert search(fake_world.found, fake_world.attempt).attempt.groups == (BC,)
+    fake_world = world(
         dict.fromkeys(WHOLE, 100),
         {BC: 100, WHOLE: 260, AB: 200, CD: 200},
         constants=[BC],
         static_shapes=[WHOLE],
     )
-    kept = search(made.found, made.attempt)
+    result = search(fake_world.found, fake_world.attempt)
     assert (
-        kept.attempt.groups == (BC,)
-        and kept.attempt.artifact_bytes == made.plain_bytes - 20
+        result.attempt.groups == (BC,)
+        and result.attempt.artifact_bytes == fake_world.plain_bytes - 20
     )
 
 
 def test_what_is_banned_is_not_folded_in_a_wider_group_either() -> None:
-    made = world(FOUR, constants=[AB, CD], static_shapes=[WHOLE])
-    kept = search(made.found, made.attempt, {AB})
-    assert kept.attempt.groups == (CD,) and kept.left == ()
-    assert not any("a" in group for asked in made.asked for group in asked)
-    assert search(made.found, made.attempt, {WHOLE}).attempt.groups == (AB, CD)
+    fake_world = world(FOUR, constants=[AB, CD], static_shapes=[WHOLE])
+    result = search(fake_world.found, fake_world.attempt, {AB})
+    assert result.attempt.groups == (CD,) and result.left == ()
+    assert not any(
+        "a" in group for requested in fake_world.asked for group in requested
+    )
+    assert search(fake_world.found, fake_world.attempt, {WHOLE}).attempt.groups == (
+        AB,
+        CD,
+    )
     assert (
         permitted([WHOLE], {BC}) == [("a", "d")]
         and permitted([WHOLE, AB], {AB, CD}) == []
@@ -371,12 +379,14 @@ def worlds(draw: st.DrawFn) -> World:
         ordered = sorted(names, key=ends.__getitem__)
         parts = [tuple(sorted(part)) for _, part in groupby(ordered, ends.__getitem__)]
         levels[kind.replace("-", "_")] = sorted(part for part in parts if len(part) > 1)
-    every = sorted({group for groups in levels.values() for group in groups})
+    all_groups = sorted({group for groups in levels.values() for group in groups})
     code = {name: draw(st.integers(1, 5_000)) for name in names}
     folded = {
-        group: draw(st.integers(1, 9_000)) for group in every if draw(st.booleans())
+        group: draw(st.integers(1, 9_000))
+        for group in all_groups
+        if draw(st.booleans())
     }
-    poison, most = (
+    poison, largest_count = (
         frozenset(draw(st.sets(st.sampled_from(names), max_size=2))),
         draw(st.integers(1, 9)),
     )
@@ -385,14 +395,14 @@ def worlds(draw: st.DrawFn) -> World:
     def fails(groups: Sequence[Group]) -> str:
         return (
             says
-            if len(groups) > most
+            if len(groups) > largest_count
             or any(poison <= set(group) for group in groups if poison)
             else ""
         )
 
     unfit = (
-        frozenset(draw(st.sets(st.sampled_from(every))))
-        if every
+        frozenset(draw(st.sets(st.sampled_from(all_groups))))
+        if all_groups
         else frozenset[Group]()
     )
     return World(
@@ -409,25 +419,37 @@ def worlds(draw: st.DrawFn) -> World:
 def test_whatever_the_compiler_does_the_artifact_gets_no_larger_and_each_group_is_accounted_for(
     made: World, data: st.DataObject
 ) -> None:
-    every = sorted({group for groups in made.found.groups.values() for group in groups})
-    banned = data.draw(st.sets(st.sampled_from(every))) if every else set[Group]()
-    kept = search(made.found, made.attempt, banned)
-    size = kept.attempt.artifact_bytes
-    assert size is not None and size <= made.plain_bytes
-    assert {one.members for one in kept.attempt.folded} == set(kept.attempt.groups)
-    assert not any(
-        set(one) <= set(group) for one in banned for group in kept.attempt.groups
+    all_groups = sorted(
+        {group for groups in made.found.groups.values() for group in groups}
     )
-    folded, left = {name for group in kept.attempt.groups for name in group}, told(kept)
-    assert not any(folded.issuperset(members) for members in left)
-    spoken = folded.union(*left, *banned)
-    assert all(not spoken.isdisjoint(group) for group in every), (
+    banned = (
+        data.draw(st.sets(st.sampled_from(all_groups))) if all_groups else set[Group]()
+    )
+    result = search(made.found, made.attempt, banned)
+    size = result.attempt.artifact_bytes
+    assert size is not None and size <= made.plain_bytes
+    assert {folded_group.members for folded_group in result.attempt.folded} == set(
+        result.attempt.groups
+    )
+    assert not any(
+        set(banned_group) <= set(group)
+        for banned_group in banned
+        for group in result.attempt.groups
+    )
+    folded, left_kinds = (
+        {name for group in result.attempt.groups for name in group},
+        told(result),
+    )
+    assert not any(folded.issuperset(members) for members in left_kinds)
+    spoken = folded.union(*left_kinds, *banned)
+    assert all(not spoken.isdisjoint(group) for group in all_groups), (
         "a group of which nothing is said"
     )
     assert all(
-        kind in FOLD_KINDS and why and "\n" not in why for kind, why in left.values()
+        kind in FOLD_KINDS and reason and "\n" not in reason
+        for kind, reason in left_kinds.values()
     )
-    assert search(made.found, made.attempt, banned) == kept
+    assert search(made.found, made.attempt, banned) == result
 
 
 COSTS: dict[Group, float] = {("a", "b"): 0.004, ("c", "d"): 0.006, ("e", "f"): 0.009}
@@ -459,14 +481,14 @@ def test_the_dearest_groups_are_dropped_until_the_others_are_worth_their_price(
             high=ratio,
         )
 
-    attempt, dropped, told = affordable(
+    attempt, dropped, outcome = affordable(
         world.attempt(tuple(COSTS)), world.attempt, price, max_slowdown
     )
     assert list(attempt.groups) == kept and sorted([*kept, *dropped]) == sorted(COSTS)
-    assert isinstance(told, str) is (not kept)
-    for group, why in dropped.items():
+    assert isinstance(outcome, str) is (not kept)
+    for group, reason in dropped.items():
         is_dear = COSTS[group] > max_slowdown
-        assert why.startswith(
+        assert reason.startswith(
             "it is slower by more than "
             if is_dear
             else "alone it is worth its slowdown"
@@ -515,8 +537,8 @@ def test_the_fewest_executables_of_cells_whose_outputs_do_not_differ(
     measured = Cell(
         CellKey("m", "a"), "ok", {"dispatch_regions": 64, "executables": 30}
     )
-    found = model_of([Audited(measured, planned, failure="no bindings")], cells)
-    assert (found.model, found.regions, found.today, found.folded) == (
+    model = model_of([Audited(measured, planned, failure="no bindings")], cells)
+    assert (model.model, model.regions, model.today, model.folded) == (
         "m",
         64,
         30,

@@ -53,8 +53,8 @@ def answer(bisect: Bisect, home: Path) -> Answer:
         )
         assert ended == code, err
         assert (home / "out/bisect.json").read_text().strip() == out.strip()
-        found: dict[str, Any] = json.loads(out)
-        return found
+        document: dict[str, Any] = json.loads(out)
+        return document
 
     return run
 
@@ -78,13 +78,15 @@ def test_the_first_bad_snapshot_is_found_wherever_it_is(
     home: Path, answer: Answer, first_bad: int
 ) -> None:
     ends = series(home, *[50_438] * first_bad, *[83_990] * (12 - first_bad))
-    found = answer("--among", "nightly", *ends)
-    assert Path(found["first_bad"]).stem == VERSIONS[first_bad], (
+    bisection = answer("--among", "nightly", *ends)
+    assert Path(bisection["first_bad"]).stem == VERSIONS[first_bad], (
         "3.10.0 comes after 3.9.0"
     )
-    assert Path(found["last_good"]).stem == VERSIONS[first_bad - 1]
-    assert found["candidates"] == 12 and len(found["looks"]) <= ceil(log2(12)) + 2
-    assert (found["schema"], found["limit"], found["could_be"]) == (
+    assert Path(bisection["last_good"]).stem == VERSIONS[first_bad - 1]
+    assert (
+        bisection["candidates"] == 12 and len(bisection["looks"]) <= ceil(log2(12)) + 2
+    )
+    assert (bisection["schema"], bisection["limit"], bisection["could_be"]) == (
         "code-size-bisect/1",
         67_214,
         [],
@@ -132,8 +134,10 @@ def test_bad_is_what_the_options_say(
     options: list[str],
     first_bad: str,
 ) -> None:
-    found = answer(*options, "--among", "nightly", *series(home, *values))
-    assert Path(found["first_bad"]).stem == first_bad and found["could_be"] == []
+    bisection = answer(*options, "--among", "nightly", *series(home, *values))
+    assert (
+        Path(bisection["first_bad"]).stem == first_bad and bisection["could_be"] == []
+    )
 
 
 def test_another_metric_moves_at_another_place(home: Path, answer: Answer) -> None:
@@ -151,7 +155,7 @@ def test_another_metric_is_not_explained_by_a_cause_of_bytes(
 ) -> None:
     values = {"3.2.0": 3, "3.3.0": 3, "3.4.0": 9, "3.5.0": 9}
     for version, value in values.items():
-        made = side(version, value, "steady_sites")
+        snapshot = side(version, value, "steady_sites")
         cells = tuple(
             (
                 with_metrics(
@@ -162,9 +166,9 @@ def test_another_metric_is_not_explained_by_a_cause_of_bytes(
                 if cell.key == KEY
                 else cell
             )
-            for cell in made.cells
+            for cell in snapshot.cells
         )
-        write(home / "nightly" / f"{version}.json", replace(made, cells=cells))
+        write(home / "nightly" / f"{version}.json", replace(snapshot, cells=cells))
     ends = ("nightly/3.2.0.json", "nightly/3.5.0.json")
     code, out, err = bisect(
         "--config",
@@ -176,28 +180,28 @@ def test_another_metric_is_not_explained_by_a_cause_of_bytes(
         *ends,
     )
     assert code == 0 and "first bad: nightly/3.4.0.json" in out, err
-    why = (
+    reason = (
         "only changes of artifact_bytes have a cause, not those of steady_sites;"
         " changed with it: dispatch_sites 5 → 11"
     )
-    assert f"cause: unknown: {why}\n" in out
-    found = json.loads((home / "out/bisect.json").read_text())
-    assert (found["cause"], found["why"]) == (None, why)
+    assert f"cause: unknown: {reason}\n" in out
+    document = json.loads((home / "out/bisect.json").read_text())
+    assert (document["cause"], document["why"]) == (None, reason)
 
 
 def test_a_range_is_left_where_what_lies_at_the_step_cannot_be_measured(
     home: Path, answer: Answer
 ) -> None:
     ends = series(home, 5, 5, None, None, 9, 9)
-    found = answer("--among", "nightly", *ends, code=5)
-    assert [Path(name).stem for name in found["could_be"]] == [
+    bisection = answer("--among", "nightly", *ends, code=5)
+    assert [Path(name).stem for name in bisection["could_be"]] == [
         "3.4.0",
         "3.5.0",
         "3.6.0",
     ]
-    assert looks(found)["3.4.0"] == looks(found)["3.5.0"] == "skipped"
+    assert looks(bisection)["3.4.0"] == looks(bisection)["3.5.0"] == "skipped"
     assert {
-        look["reason"] for look in found["looks"] if look["judged"] == "skipped"
+        look["reason"] for look in bisection["looks"] if look["judged"] == "skipped"
     } == {
         "failed: error: 3.4.0 refuses it",
         "failed: error: 3.5.0 refuses it",
@@ -208,15 +212,15 @@ def test_one_that_gives_now_this_and_now_that_is_no_evidence(
     home: Path, answer: Answer
 ) -> None:
     ends = series(home, 10, (10, 11), (10, 90), (90, 91), 90)
-    found = answer("--among", "nightly", *ends, code=5)
-    assert looks(found) == {
+    bisection = answer("--among", "nightly", *ends, code=5)
+    assert looks(bisection) == {
         "3.2.0": "good",
         "3.3.0": "good",
         "3.4.0": "skipped",
         "3.5.0": "bad",
         "3.6.0": "bad",
     }
-    (doubtful,) = [look for look in found["looks"] if look["judged"] == "skipped"]
+    (doubtful,) = [look for look in bisection["looks"] if look["judged"] == "skipped"]
     assert (
         doubtful["values"] == [10, 90]
         and doubtful["reason"]
@@ -242,13 +246,13 @@ def test_where_nothing_is_known_of_a_candidate_it_is_said_that_there_may_be_othe
     )
     assert code == (5 if values == (5, None, 9) else 0)
     notes = [line for line in out.splitlines() if "no known value" in line]
-    said = (
+    expected = (
         f"note: {known} candidates have no known value: good may also turn to bad at"
         " another place"
     )
-    assert notes == ([said] if known else [])
+    assert notes == ([expected] if known else [])
     written = json.loads((home / "out/bisect.json").read_text())["notes"]
-    assert [f"note: {one}" for one in written if "no known value" in one] == notes
+    assert [f"note: {line}" for line in written if "no known value" in line] == notes
 
 
 def test_a_damaged_file_between_is_skipped(home: Path, answer: Answer) -> None:
@@ -298,19 +302,19 @@ REFUSED: dict[str, tuple[tuple[Value, ...], list[str], str]] = {
 def test_what_cannot_be_bisected_is_refused_in_one_line(
     home: Path, bisect: Bisect, case: str
 ) -> None:
-    values, options, words = REFUSED[case]
+    values, options, expected = REFUSED[case]
     code, out, err = bisect(
         "--config", "default", *options, "--among", "nightly", *series(home, *values)
     )
     assert (code, out) == (5 if case == "no value" else 2, "")
-    assert words in err.splitlines()[-1] and err.splitlines()[-1].startswith(
+    assert expected in err.splitlines()[-1] and err.splitlines()[-1].startswith(
         "code-size-bot: "
     )
 
 
 def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) -> None:
     good, bad = series(home, 5, 9)
-    for words, arguments in {
+    for expected, arguments in {
         "the candidates between the two are unknown (name the candidates with --among": [
             good,
             bad,
@@ -332,14 +336,14 @@ def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) ->
         try:
             code, _, err = bisect("--config", "default", *arguments)
         except SystemExit as ended:
-            code, err = int(str(ended.code)), words
-        assert code == 2 and words in err, err
+            code, err = int(str(ended.code)), expected
+        assert code == 2 and expected in err, err
 
 
 def test_a_limit_that_does_not_fit_the_metric_is_refused_before_anything_is_fetched(
     home: Path, bisect: Bisect
 ) -> None:
-    words = (
+    arguments = (
         "--metric",
         "executables",
         "--limit",
@@ -347,7 +351,7 @@ def test_a_limit_that_does_not_fit_the_metric_is_refused_before_anything_is_fetc
         str(home / "no.whl"),
         str(home / "none.whl"),
     )
-    code, out, err = bisect("--config", "default", *words)
+    code, out, err = bisect("--config", "default", *arguments)
     assert (code, out) == (2, "") and err.startswith(
         "code-size-bot: --limit: '64KiB' is not a count (executables is in"
     )
@@ -393,7 +397,7 @@ def among_wheels(home: Path, bisect: Bisect) -> Callable[..., tuple[int, str, st
 
 def wheels(home: Path, **does: str | bool) -> list[Path]:
     """Wheels of fake compilers: a version, and what it does; True: it makes larger artifacts."""
-    found = []
+    paths = []
     for name, do in does.items():
         version = name.removeprefix("v").replace("_", ".")
         rules = [{"do": do if isinstance(do, str) else "grow"}] if do else []
@@ -401,18 +405,18 @@ def wheels(home: Path, **does: str | bool) -> list[Path]:
             home / f"fake-{name}", rules, version=f"{version}rc1", templates=TEMPLATES
         )
         library = f"\x7fELF {version}".encode()
-        found.append(
+        paths.append(
             write_wheel(
                 home / "dist" / wheel_name(version), entries(fake, library, version)
             )
         )
-    return found
+    return paths
 
 
 def test_wheels_of_a_directory_are_candidates_by_version_and_one_that_is_none_is_skipped(
     home: Path, among_wheels: Callable[..., tuple[int, str, str]]
 ) -> None:
-    found = wheels(
+    paths = wheels(
         home,
         v3_8_0=False,
         v3_9_0=False,
@@ -422,32 +426,32 @@ def test_wheels_of_a_directory_are_candidates_by_version_and_one_that_is_none_is
         v3_13_0=True,
     )
     (home / "dist" / wheel_name("3.9.5", platform="win_amd64")).touch()
-    code, out, err = among_wheels(found[0], found[4])
+    code, out, err = among_wheels(paths[0], paths[4])
     assert code == 0, err
     assert "5 candidates from " in err, (
         "3.13.0 is newer than BAD, and one is for another platform"
     )
-    assert f"first bad: {found[2]} (4 of 5 candidates measured)" in out
-    assert f"--base {found[1]} --head {found[2]}" in " ".join(out.split())
-    found[2].write_bytes(b"no wheel")
-    code, out, err = among_wheels(found[1], found[3])
+    assert f"first bad: {paths[2]} (4 of 5 candidates measured)" in out
+    assert f"--base {paths[1]} --head {paths[2]}" in " ".join(out.split())
+    paths[2].write_bytes(b"no wheel")
+    code, out, err = among_wheels(paths[1], paths[3])
     assert (
         code == 5
-        and f"the first bad candidate is one of: {found[2]}, {found[3]}" in out
+        and f"the first bad candidate is one of: {paths[2]}, {paths[3]}" in out
     ), err
 
 
 def test_one_whose_alarm_does_not_hold_when_it_is_compiled_again_is_skipped(
     home: Path, among_wheels: Callable[..., tuple[int, str, str]]
 ) -> None:
-    found = wheels(home, v3_8_0=False, v3_9_0="flaky", v3_10_0=True)
-    code, out, err = among_wheels(found[0], found[2])
+    paths = wheels(home, v3_8_0=False, v3_9_0="flaky", v3_10_0=True)
+    code, out, err = among_wheels(paths[0], paths[2])
     assert code == 5, out
     assert (
         "skipped, the build is non-deterministic: its values lie on both sides of the"
         " limit" in out
     )
-    assert f"the first bad candidate is one of: {found[1]}, {found[2]}" in out
+    assert f"the first bad candidate is one of: {paths[1]}, {paths[2]}" in out
     assert err.splitlines()[-1].endswith(
         "2 candidates may be the first bad one (the others have no clear value)"
     )

@@ -96,16 +96,16 @@ def test_builds_of_commits_share_a_version_and_keep_their_order(tmp_path: Path) 
         (tmp_path / commit).mkdir()
         for python in ("cp310", "cp311", "cp313"):
             (tmp_path / commit / wheel_name("3.14.0.dev0", python=python)).touch()
-    found = expanded(str(tmp_path / "*" / "*.whl"))
-    assert [Path(one).parent.name for one in found] == commits, (
+    paths = expanded(str(tmp_path / "*" / "*.whl"))
+    assert [Path(path).parent.name for path in paths] == commits, (
         "one wheel of each commit"
     )
-    assert row(found[0], found[2], *found) == (tuple(found), False)
+    assert row(paths[0], paths[2], *paths) == (tuple(paths), False)
     local = [
         str(tmp_path / wheel_name(f"3.14.0+{letters}")) for letters in ("b", "a", "c")
     ]
-    for one in local:
-        Path(one).touch()
+    for path in local:
+        Path(path).touch()
     assert row(local[0], local[1], *local) == (
         tuple(local[:2]),
         False,
@@ -133,13 +133,13 @@ def test_whatever_the_row_is_a_good_one_is_left_before_a_bad_one_and_only_skippe
     middle: list[Judged],
 ) -> None:
     row = Row(["good", *middle, "bad"])
-    found = bracket(len(row.told), row.judge)
+    boundary = bracket(len(row.told), row.judge)
     assert (
-        row.told[found.good] == "good"
-        and row.told[found.bad] == "bad"
-        and found.good < found.bad
+        row.told[boundary.good] == "good"
+        and row.told[boundary.bad] == "bad"
+        and boundary.good < boundary.bad
     )
-    assert {row.told[place] for place in range(found.good + 1, found.bad)} <= {
+    assert {row.told[place] for place in range(boundary.good + 1, boundary.bad)} <= {
         "skipped"
     }
     assert len(row.looks) == len(set(row.looks)) and set(row.looks) <= set(
@@ -174,10 +174,10 @@ def test_what_has_no_value_says_why() -> None:
 
 
 def test_what_another_assembler_made_is_not_held_against_it() -> None:
-    good, other = (
+    good_cell, other_cell = (
         replace(with_metrics(CELL, sass_bytes=9), assembler=name)
         for name in ("ptxas 1", "ptxas 2")
     )
-    assert values_of(good, good, "sass_bytes") == ((9,), "")
-    values, reason = values_of(other, good, "sass_bytes")
+    assert values_of(good_cell, good_cell, "sass_bytes") == ((9,), "")
+    values, reason = values_of(other_cell, good_cell, "sass_bytes")
     assert values == () and reason.startswith("not compared: ")

@@ -37,7 +37,10 @@ from bot.show.renderers import markdown, print_blocks
 
 def study(*sides: Snapshot) -> Study:
     return Study(
-        tuple(Variant(f"3.{at}.0", f"3.{at}.0", side) for at, side in enumerate(sides))
+        tuple(
+            Variant(f"3.{number}.0", f"3.{number}.0", side)
+            for number, side in enumerate(sides)
+        )
     )
 
 
@@ -65,9 +68,12 @@ def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes_and_no_part_in_mov
         make.side("3.1.0", {BERT: 86_872, MOBILENET: 7}),
     )
     cell = second.cells[0]
-    other = CompileOutcome("ok", {**cell.metrics, "artifact_bytes": 86_000}, "e" * 64)
+    second_outcome = CompileOutcome(
+        "ok", {**cell.metrics, "artifact_bytes": 86_000}, "e" * 64
+    )
     second = replace(
-        second, cells=(replace(cell, compiles=2, others=(other,)), *second.cells[1:])
+        second,
+        cells=(replace(cell, compiles=2, others=(second_outcome,)), *second.cells[1:]),
     )
     history = make.history_of(study(first, second))
     assert "86,000..86,872" in render_history(history)
@@ -101,8 +107,8 @@ def test_a_move_says_that_the_flags_are_others_and_not_that_one_has_another_name
         "iree-compile - --iree-rocm-target=gfx942 --iree-new=1 -o m.vmfb < m.mlir",
     )
     sides = [
-        with_command(make.side(f"3.{at}.0", {BERT: 100 + at}), command)
-        for at, command in enumerate(commands)
+        with_command(make.side(f"3.{number}.0", {BERT: 100 + number}), command)
+        for number, command in enumerate(commands)
     ]
     whys = [
         move.why if move else "" for move in moves(make.history_of(study(*sides)), BERT)
@@ -117,8 +123,8 @@ def test_a_release_that_compiles_nothing_keeps_the_reasons_of_its_cells_and_take
     None
 ):
     sides = [
-        make.side(f"3.{at}.0", {BERT: size, MOBILENET: size})
-        for at, size in enumerate((100, None, 120))
+        make.side(f"3.{number}.0", {BERT: size, MOBILENET: size})
+        for number, size in enumerate((100, None, 120))
     ]
     history = make.history_of(study(*sides))
     assert [(cell.status, cell.reason) for cell in history.rows[BERT]][1] == (
@@ -153,12 +159,15 @@ def test_goldens() -> None:
 
 def test_the_largest_move_is_so_by_its_amount_and_of_equal_ones_the_first() -> None:
     sizes = (100_000, 110_000, 60_000, 110_000, 100_000)
-    found = make.study_of(
-        *(make.side(f"3.{at}.0", {make.BERT: size}) for at, size in enumerate(sizes))
+    history_study = make.study_of(
+        *(
+            make.side(f"3.{number}.0", {make.BERT: size})
+            for number, size in enumerate(sizes)
+        )
     )
     for text in (
-        render_history(make.history_of(found)),
-        printed(make.history_of(found), 240),
+        render_history(make.history_of(history_study)),
+        printed(make.history_of(history_study), 240),
     ):
         assert "3.2.0: −50,000 (−45.5 %)" in text.replace(
             "\\", ""
@@ -167,12 +176,12 @@ def test_the_largest_move_is_so_by_its_amount_and_of_equal_ones_the_first() -> N
 
 @pytest.mark.parametrize("width", [60, 80, 100, 160, 240])
 def test_a_terminal_of_any_width_breaks_no_number(width: int) -> None:
-    told = printed(make.measured(), width)
-    assert "+26,464" in told and ("64,920" in told) is (width > 60), (
+    text = printed(make.measured(), width)
+    assert "+26,464" in text and ("64,920" in text) is (width > 60), (
         "what moved has room before what there is"
     )
-    assert all(len(line.rstrip()) <= width for line in told.splitlines())
-    assert ("no room for " in told) is (width < 160)
+    assert all(len(line.rstrip()) <= width for line in text.splitlines())
+    assert ("no room for " in text) is (width < 160)
 
 
 def test_many_releases_have_as_many_columns_as_there_is_room_for() -> None:
@@ -205,19 +214,19 @@ def test_the_share_of_folded_regions_is_that_of_the_first_and_the_last_release_t
         {"dispatch_regions": 4, "executables": 9},
     ]
     sides = []
-    for number, known in enumerate(counts):
+    for number, figures in enumerate(counts):
         side = make.side(f"3.{number}.0", {BERT: 82_408})
         sides.append(
             replace(
-                side, cells=tuple(with_metrics(cell, **known) for cell in side.cells)
+                side, cells=tuple(with_metrics(cell, **figures) for cell in side.cells)
             )
         )
     history = make.history_of(study(*sides))
     assert "| 68 % → 61 % |" in render_history(history)
     write_history(history, None, tmp_path)
     page = (tmp_path / "history.html").read_text(encoding="utf-8")
-    for words in ("68 of 100 (68 %)", "50 of 82 (61 %)", "regions folded"):
-        assert words in page
+    for phrase in ("68 of 100 (68 %)", "50 of 82 (61 %)", "regions folded"):
+        assert phrase in page
 
 
 def test_hostile_texts_are_harmless() -> None:
@@ -235,12 +244,12 @@ def text(history: History) -> bytes:
 
 @given(st.lists(st.sampled_from(["a", "b", "a (2)"]), max_size=8))
 def test_names_are_told_apart(names: list[str]) -> None:
-    told = [
+    labels = [
         variant.name
         for variant in named_apart([Variant(name) for name in names]).variants
     ]
-    assert len(set(told)) == len(told) == len(names)
-    assert all(new.startswith(old) for new, old in zip(told, names, strict=True))
+    assert len(set(labels)) == len(labels) == len(names)
+    assert all(new.startswith(old) for new, old in zip(labels, names, strict=True))
 
 
 @given(
@@ -252,36 +261,38 @@ def test_names_are_told_apart(names: list[str]) -> None:
 )
 def test_totals_add_up_and_take_nothing_from_gaps(rows: list[list[int | None]]) -> None:
     variants = []
-    for at in range(3):
+    for column in range(3):
         cells = (
             Cell(
                 CellKey(f"m{index}", "t"),
-                "failed" if row[at] is None else "ok",
-                dict.fromkeys(TRACKED, row[at]),
+                "failed" if row[column] is None else "ok",
+                dict.fromkeys(TRACKED, row[column]),
             )
             for index, row in enumerate(rows)
         )
         variants.append(
             Variant(
-                str(at),
+                str(column),
                 "",
                 Snapshot(CompilerInfo("", "", ""), SourceInfo(), tuple(cells)),
             )
         )
-    columns = [at for at in range(3) if any(row[at] is not None for row in rows)]
+    columns = [
+        column for column in range(3) if any(row[column] is not None for row in rows)
+    ]
     whole = [row for row in rows if all(row[column] is not None for column in columns)]
-    found = totals_of(Study(tuple(variants)))
-    assert {int(total.compiler) for total in found} == set(columns), (
+    totals = totals_of(Study(tuple(variants)))
+    assert {int(total.compiler) for total in totals} == set(columns), (
         "what measured nothing has no part in it"
     )
-    for total in found:
+    for total in totals:
         for metric in TRACKED:
             values = [
                 value
                 for row in whole
                 if (value := row[int(total.compiler)]) is not None
             ]
-            wanted = (
+            expected = (
                 None
                 if not values
                 else (
@@ -290,7 +301,9 @@ def test_totals_add_up_and_take_nothing_from_gaps(rows: list[list[int | None]]) 
                     else sum(values)
                 )
             )
-            assert total.metrics[metric] == wanted and total.cells[metric] == len(whole)
+            assert total.metrics[metric] == expected and total.cells[metric] == len(
+                whole
+            )
 
 
 def test_the_contract() -> None:

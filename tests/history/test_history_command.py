@@ -113,7 +113,7 @@ def test_a_range_has_all_releases_between_its_ends(
         (2, 0, 0),
         (0, 2, 0),
     ]
-    total = next(one for one in told()["totals"] if one["target"] is None)
+    total = next(row for row in told()["totals"] if row["target"] is None)
     assert total["cells"]["artifact_bytes"] == 2
     out = capsys.readouterr()
     assert (
@@ -338,9 +338,9 @@ def test_snapshots_without_versions_are_in_the_order_of_their_numbers_for_histor
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for number in (8, 9, 10, 11):
-        made = make.side(str(number), {make.BERT: 100_000 * number})
-        info = replace(made.compiler, version="nightly", spec="")
-        write(Path(f"nightly-{number}.json"), replace(made, compiler=info))
+        snapshot = make.side(str(number), {make.BERT: 100_000 * number})
+        info = replace(snapshot.compiler, version="nightly", spec="")
+        write(Path(f"nightly-{number}.json"), replace(snapshot, compiler=info))
     assert run("--releases", "nightly-*.json", "--config", "default") == 0
     assert (
         "has a version that cannot be ordered: releases keep the order"
@@ -386,7 +386,7 @@ def test_the_work_grows_with_the_number_of_cells(
     monkeypatch.chdir(tmp_path)
 
     def work(number: int) -> int:
-        models = tuple(f"m{at:04}" for at in range(number))
+        models = tuple(f"m{index:04}" for index in range(number))
         write(
             Path("one.json"),
             snapshot("3.13.0", models=models, targets={"vmvx": "vmvx"}, dispatches=0),
@@ -434,12 +434,12 @@ def test_baselines_are_in_the_order_in_which_they_were_stored(
 def test_baselines_in_another_repository_are_found_beside_origin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    origin, other, work = (
+    origin, sizes_repository, work = (
         tmp_path / "octo" / "repo.git",
         tmp_path / "octo" / "sizes.git",
         tmp_path / "work",
     )
-    for bare in (origin, other):
+    for bare in (origin, sizes_repository):
         bare.mkdir(parents=True)
         git(bare, "init", "--quiet", "--bare")
     git(tmp_path, "clone", "--quiet", f"file://{origin}", str(work))
@@ -448,7 +448,9 @@ def test_baselines_in_another_repository_are_found_beside_origin(
         " octo/sizes}\n"
     )
     (work / "code-size.yml").write_text(text)
-    with DataBranch(Git(work, Cancel()), address=f"file://{other}") as branch:
+    with DataBranch(
+        Git(work, Cancel()), address=f"file://{sizes_repository}"
+    ) as branch:
         for number, release in enumerate(make.RELEASES[:3]):
             assert branch.save(entry(number), make.stored(release))
     monkeypatch.chdir(work)

@@ -65,14 +65,14 @@ def test_a_target_without_ranges_is_left_alone_and_keys_are_those_of_the_flags()
 
 
 def test_ranges_are_merged_with_what_is_inherited(tmp_path: Path) -> None:
-    found = targets(
+    by_name = targets(
         tmp_path,
         "  base: {backend: vmvx, flags: [--a=1, --b], releases: {'<3.9': [--a=0]}}\n"
         "  derived: {extends: base, flags: [--a=2], releases: {'<3.11': [--c]}}\n",
     )
-    assert found["base"].releases == (("<3.9", ("--a=0",)),)
-    assert found["derived"].flags == ("--a=2", "--b")
-    assert found["derived"].releases == (
+    assert by_name["base"].releases == (("<3.9", ("--a=0",)),)
+    assert by_name["derived"].flags == ("--a=2", "--b")
+    assert by_name["derived"].releases == (
         ("<3.11", ("--a=1", "--b", "--c")),
         ("<3.9", ("--a=2",)),
     )

@@ -75,9 +75,11 @@ def explained(
     head = side("h", experiments.head.code_bytes, head_knobs, experiments)
     assert from_json(b"".join(lines(rows_of(head)))) == head
     deltas = diff(base, head)
-    found = explanations(base, head, deltas)
-    (delta,) = found[KEY].dispatches
-    (root,) = (root for root in root_causes(deltas, found) if root.dispatches)
+    explanation_by_key = explanations(base, head, deltas)
+    (delta,) = explanation_by_key[KEY].dispatches
+    (root,) = (
+        root for root in root_causes(deltas, explanation_by_key) if root.dispatches
+    )
     assert root.cause == delta.cause
     return delta, root
 
@@ -125,8 +127,8 @@ def test_a_refuted_setting_is_no_cause_and_the_phase_that_carries_the_bytes_is()
     assert (delta.cause, root.what) == ("codegen", "MLIR code generation changed")
     assert root.parts == {"mlir": 24106}
     assert (root.proof.status, root.proof.restored_bytes) == (PROVED, 24106)
-    words = "different code, and a different configuration that does not make it"
-    assert delta.note == f"{words}; MLIR code generation carries 100 % of the change"
+    meaning = "different code, and a different configuration that does not make it"
+    assert delta.note == f"{meaning}; MLIR code generation carries 100 % of the change"
 
 
 def test_a_code_generator_is_named_where_a_tile_size_differs_too() -> None:
@@ -243,7 +245,7 @@ def test_an_experiment_of_another_base_says_nothing() -> None:
 
 
 def test_an_older_llvm_leaves_its_phases_together() -> None:
-    found = carried(
+    carrier = carried(
         {
             "source": 0,
             "configuration": 0,
@@ -253,8 +255,8 @@ def test_an_older_llvm_leaves_its_phases_together() -> None:
         },
         100,
     )
-    assert found is not None
-    assert (found.phase, found.parts) == ("back_end", {"back_end": 96})
+    assert carrier is not None
+    assert (carrier.phase, carrier.parts) == ("back_end", {"back_end": 96})
     assert (
         carried({"source": 0, "configuration": None, "mlir": 4, "back_end": 9}, 100)
         is None

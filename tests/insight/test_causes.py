@@ -65,8 +65,8 @@ def _told(
 def _listed(found: Iterable[DispatchDelta]) -> str:
     """Base's and head's ordinal and the cause of what is listed."""
     return ", ".join(
-        f"{ordinal(one.base) or ''}>{ordinal(one.head) or ''} {one.cause}"
-        for one in found
+        f"{ordinal(dispatch.base) or ''}>{ordinal(dispatch.head) or ''} {dispatch.cause}"
+        for dispatch in found
     )
 
 
@@ -287,19 +287,23 @@ CASES: dict[str, tuple[Cell, Cell, str | None, str | None, str, str | None]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_cause_phase_words_and_dispatches(name: str) -> None:
-    base, head, cause, phase, why, listed = CASES[name]
-    found = _told(base, head)
-    assert (found.cause, found.phase, found.why) == (cause, phase, why)
+    base, head, cause, phase, reason, listed = CASES[name]
+    explanation = _told(base, head)
+    assert (explanation.cause, explanation.phase, explanation.why) == (
+        cause,
+        phase,
+        reason,
+    )
     if listed is not None:
-        assert sorted(_listed(found.dispatches).split(", ")) == sorted(
+        assert sorted(_listed(explanation.dispatches).split(", ")) == sorted(
             listed.split(", ")
         )
 
 
 def test_another_text_of_the_model_is_the_cause_before_all_others() -> None:
     for name in ("input", "read differently, and another configuration"):
-        found = _told(*CASES[name][:2], same_model=False)
-        assert (found.cause, found.phase, found.why) == (
+        explanation = _told(*CASES[name][:2], same_model=False)
+        assert (explanation.cause, explanation.phase, explanation.why) == (
             "input",
             "input",
             "the model itself changed",
@@ -317,7 +321,7 @@ def test_what_was_not_read_gives_no_cause_but_the_reason(side: str) -> None:
     def both(lacking: Cell, other: Cell) -> tuple[Cell, Cell]:
         return (lacking, other) if side == "base" else (other, lacking)
 
-    other, unlisted = made(Row("t", code="d")), made(Row("s"), Row("r"))
+    complete, unlisted = made(Row("t", code="d")), made(Row("s"), Row("r"))
     assert unlisted.program is not None
     partial = replace(
         unlisted,
@@ -326,22 +330,32 @@ def test_what_was_not_read_gives_no_cause_but_the_reason(side: str) -> None:
     unconfigured = replace(
         made(Row("s", code="d", strategy=None)), reasons={"strategies": "no dump"}
     )
-    for cells_, why in (
+    for cells_, reason in (
         (
-            both(without_program(other, "it ended"), other),
+            both(without_program(complete, "it ended"), complete),
             "the program's IR was not read on {}: it ended",
         ),
-        (both(made(Row("s"), phases={}), other), "the input phase was not read on {}"),
-        (both(partial, other), "the IR of 1 of the dispatch sites was not read on {}"),
+        (
+            both(made(Row("s"), phases={}), complete),
+            "the input phase was not read on {}",
+        ),
+        (
+            both(partial, complete),
+            "the IR of 1 of the dispatch sites was not read on {}",
+        ),
         (
             both(unconfigured, made(Row("s"))),
             "the configuration was not read on {}: no dump",
         ),
     ):
-        found = _told(*cells_)
-        assert (found.cause, found.phase, found.why) == (None, None, why.format(side))
+        explanation = _told(*cells_)
+        assert (explanation.cause, explanation.phase, explanation.why) == (
+            None,
+            None,
+            reason.format(side),
+        )
     assert (
-        _listed(_told(*both(without_program(made(Row("t")), "…"), other)).dispatches)
+        _listed(_told(*both(without_program(made(Row("t")), "…"), complete)).dispatches)
         == "0>0 None"
     )
 
@@ -374,17 +388,17 @@ def test_what_is_bound_otherwise_is_a_consequence_of_another_program_by_one_comp
 
 
 def test_what_is_bound_otherwise_is_said() -> None:
-    words = "but the program binds other buffers"
+    remark = "but the program binds other buffers"
     base = _bound(made(S), "o")
-    found = _told(base, _bound(made(_changed(S, code_bytes=104)), "O"))
-    assert [dispatch.note for dispatch in found.dispatches] == [
-        f"the same configuration, different code, {words}"
+    explanation = _told(base, _bound(made(_changed(S, code_bytes=104)), "O"))
+    assert [dispatch.note for dispatch in explanation.dispatches] == [
+        f"the same configuration, different code, {remark}"
     ]
     assert (
-        found.why
-        == f"1 of 1 dispatch has the same configuration and different code, {words}"
+        explanation.why
+        == f"1 of 1 dispatch has the same configuration and different code, {remark}"
     )
-    assert found.phase == "executable-source"
+    assert explanation.phase == "executable-source"
     elsewhere = _told(
         base, _bound(made(_changed(S)), "O")
     )  # code of the same size is counted and not listed
@@ -404,21 +418,21 @@ def test_the_largest_change_comes_first_and_only_the_largest_have_diffs() -> Non
             for row, size in sizes
         )
     )
-    found = _told(made(*rows), head)
-    assert (_listed(found.dispatches), found.unchanged) == (
+    explanation = _told(made(*rows), head)
+    assert (_listed(explanation.dispatches), explanation.unchanged) == (
         "2>2 codegen, 1>1 codegen, 3>3 codegen",
         1,
     )
-    assert {(dispatch.matched, dispatch.note) for dispatch in found.dispatches} == {
-        ("same-source", "the same configuration, different code")
-    }
-    assert (found.components, found.tree) == ((), ())
+    assert {
+        (dispatch.matched, dispatch.note) for dispatch in explanation.dispatches
+    } == {("same-source", "the same configuration, different code")}
+    assert (explanation.components, explanation.tree) == ((), ())
     many = [Row(f"x{i}", code=f"x{i}") for i in range(MOST_DIFFS + 20)]
-    other = [
+    shrunk = [
         replace(r, code="y", strategy="Distribute | [8, 0]", code_bytes=900 - i)
         for i, r in enumerate(many)
     ]
-    dispatches = _told(made(*many), made(*other)).dispatches
+    dispatches = _told(made(*many), made(*shrunk)).dispatches
     assert [bool(dispatch.diff) for dispatch in dispatches] == [True] * MOST_DIFFS + [
         False
     ] * 20
@@ -489,25 +503,28 @@ NOTES: list[tuple[Cell, Cell, str, str, tuple[str, ...]]] = [
 def test_a_dispatch_has_its_note_and_its_diff(
     base: Cell, head: Cell, which: str, note: str, diff: tuple[str, ...]
 ) -> None:
-    (one,) = (
+    (named_dispatch,) = (
         dispatch
         for dispatch in _told(base, head).dispatches
         if _listed([dispatch]).startswith(f"{which} ")
     )
-    assert (one.note, one.diff[3:]) == (note, diff)
+    assert (named_dispatch.note, named_dispatch.diff[3:]) == (note, diff)
 
 
 def test_the_component_is_asked_of_the_side_that_has_it() -> None:
     base, head = made(Row("s0", kind="conv")), made(Row("s1"), artifact="h")
     conv, matmul = (f"main_dispatch_0_{kind}_8x16_f32" for kind in ("conv", "matmul"))
-    found = explain(
+    explanation = explain(
         base,
         head,
         True,
         True,
         components=({conv: "stem", matmul: "no"}, {matmul: "head", conv: "no"}),
     )
-    assert [dispatch.component for dispatch in found.dispatches] == ["head", "stem"]
+    assert [dispatch.component for dispatch in explanation.dispatches] == [
+        "head",
+        "stem",
+    ]
     assert {
         dispatch.component for dispatch in explain(base, head, True, True).dispatches
     } == {UNATTRIBUTED}
@@ -545,21 +562,29 @@ def _change(one: DispatchDelta) -> int:
 def test_a_longer_name_in_the_text_of_the_same_code_is_no_change_of_it() -> None:
     rows = [Row(f"s{i}", code=f"s{i}", places=(f"e.{i}",)) for i in range(3)]
     head = made(*(replace(row, code_bytes=104) for row in rows), first=9)
-    found, back = _told(made(*rows, first=7), head), _told(head, made(*rows, first=7))
-    assert (found.dispatches, found.unchanged, found.renamed_bytes, found.cause) == (
+    explanation, back = (
+        _told(made(*rows, first=7), head),
+        _told(head, made(*rows, first=7)),
+    )
+    assert (
+        explanation.dispatches,
+        explanation.unchanged,
+        explanation.renamed_bytes,
+        explanation.cause,
+    ) == (
         (),
         3,
         12,
         "packaging",
     )
     assert (back.dispatches, back.renamed_bytes) == ((), -12)
-    found = _told(
+    explanation = _told(
         made(*rows),
         made(replace(rows[0], code_bytes=104, places=("e.0", "e.0")), *rows[1:]),
     )
     assert (
-        [_change(dispatch) for dispatch in found.dispatches],
-        found.renamed_bytes,
+        [_change(dispatch) for dispatch in explanation.dispatches],
+        explanation.renamed_bytes,
     ) == ([4], 0)
 
 
@@ -623,24 +648,36 @@ _MIRROR = {"dedup-won": "dedup-lost"}
 def test_what_is_listed_sums_to_the_cell_and_swapping_negates(
     base: Cell, head: Cell, same_model: bool
 ) -> None:
-    there = explain(
+    explanation = explain(
         base, head=head, same_model=same_model, same_command=True, texts=TEXTS.get
     )
     back = explain(
         head, head=base, same_model=same_model, same_command=True, texts=TEXTS.get
     )
-    assert there.why and there.why.isprintable() and there.phase in (*ALL_PHASES, None)
-    assert there.cause is None or there.phase in (*_FIRST_PHASES[there.cause], None)
-    assert {dispatch.cause for dispatch in there.dispatches} <= {*CAUSES, None}
-    assert _MIRROR.get(str(there.cause), there.cause) == _MIRROR.get(
+    assert (
+        explanation.why
+        and explanation.why.isprintable()
+        and explanation.phase in (*ALL_PHASES, None)
+    )
+    assert explanation.cause is None or explanation.phase in (
+        *_FIRST_PHASES[explanation.cause],
+        None,
+    )
+    assert {dispatch.cause for dispatch in explanation.dispatches} <= {*CAUSES, None}
+    assert _MIRROR.get(str(explanation.cause), explanation.cause) == _MIRROR.get(
         str(back.cause), back.cause
     )
-    assert there.phase == back.phase and not there.cause == back.cause == "dedup-won"
+    assert (
+        explanation.phase == back.phase
+        and not explanation.cause == back.cause == "dedup-won"
+    )
     total = sum(row.code_bytes or 0 for row in head.dispatches) - sum(
         row.code_bytes or 0 for row in base.dispatches
     )
-    assert sum(map(_change, there.dispatches)) + there.renamed_bytes == total
-    assert (there.renamed_bytes, there.unchanged, there.rebased) == (
+    assert (
+        sum(map(_change, explanation.dispatches)) + explanation.renamed_bytes == total
+    )
+    assert (explanation.renamed_bytes, explanation.unchanged, explanation.rebased) == (
         -back.renamed_bytes,
         back.unchanged,
         back.rebased,
@@ -649,20 +686,23 @@ def test_what_is_listed_sums_to_the_cell_and_swapping_negates(
     moved = [
         (dispatch.head.sites or 0 if dispatch.head else 0)
         - (dispatch.base.sites or 0 if dispatch.base else 0)
-        for dispatch in there.dispatches
+        for dispatch in explanation.dispatches
     ]
     assert sum(moved) == sites[1] - sites[0]
-    left, right = (
-        {(str(dispatch.base), str(dispatch.head)) for dispatch in found.dispatches}
-        for found in (there, back)
+    pairs, back_pairs = (
+        {
+            (str(dispatch.base), str(dispatch.head))
+            for dispatch in side_explanation.dispatches
+        }
+        for side_explanation in (explanation, back)
     )
-    assert left == {(base_row, head_row) for head_row, base_row in right}
+    assert pairs == {(base_row, head_row) for head_row, base_row in back_pairs}
 
 
 @given(cells())
 def test_a_cell_against_itself_lists_nothing(cell: Cell) -> None:
-    found = explain(cell, cell, True, True)
-    assert (found.cause, found.dispatches, found.unchanged) == (
+    explanation = explain(cell, cell, True, True)
+    assert (explanation.cause, explanation.dispatches, explanation.unchanged) == (
         None,
         (),
         len(cell.dispatches),

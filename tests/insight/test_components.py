@@ -193,8 +193,8 @@ def test_the_names_of_real_models() -> None:
 def test_repeated_layers_are_one_and_a_wrapper_is_left_out(
     paths: str, names: str
 ) -> None:
-    found = grouped(tuple(path.split(".")) for path in paths.split())
-    assert " ".join(map(".".join, found.values())) == names
+    names_of_paths = grouped(tuple(path.split(".")) for path in paths.split())
+    assert " ".join(map(".".join, names_of_paths.values())) == names
 
 
 def test_many_different_names_are_cut_at_the_first_level() -> None:
@@ -354,11 +354,11 @@ def test_both_sides_share_one_naming_and_the_tree_keeps_a_section_together() -> 
         ["fc*"],
         (),
     )
-    found = cell(
+    nested = cell(
         [one("e", 3, 30)],
         [("e", name) for name in ("m.z.query", "m.b.dense", "m.a.query")],
     )
-    names = [part.name for part in tree(found, found, (("queries", "*.query"),))]
+    names = [part.name for part in tree(nested, nested, (("queries", "*.query"),))]
     assert names == ["b.dense", "a.query", "z.query"]
 
 
@@ -397,15 +397,15 @@ def test_parts_sum_to_the_whole_and_swapping_negates(
     base: Cell, head: Cell, globs: list[tuple[str, str]]
 ) -> None:
     names = naming(base, head, globs)
-    there, back = components(base, head, names), components(head, base, names)
+    forward, back = components(base, head, names), components(head, base, names)
     assert [
         tuple(ComponentDelta(part.name, part.head, part.base) for part in parts)
         for parts in back
-    ] == list(there)
+    ] == list(forward)
     assert moved(base, base, globs) == ()
     for side, parts in (
-        (base, [one.base for one in there[1]]),
-        (head, [one.head for one in there[1]]),
+        (base, [part.base for part in forward[1]]),
+        (head, [part.head for part in forward[1]]),
     ):
         codes = sum(row.code_bytes or 0 for row in side.dispatches)
         whole = side.value("executable_bytes")
@@ -426,13 +426,16 @@ def test_parts_sum_to_the_whole_and_swapping_negates(
         assert max(stacks, default=None) == max(
             (frame for frame in frames if frame is not None), default=None
         )
-    for what in ("dispatch_sites", "code_bytes"):
+    for amount_name in ("dispatch_sites", "code_bytes"):
         if all(
-            None not in (one.base.get(what), one.head.get(what)) for one in there[1]
+            None not in (part.base.get(amount_name), part.head.get(amount_name))
+            for part in forward[1]
         ):
-            changes = [sum(part.change(what) for part in parts) for parts in there]
+            changes = [
+                sum(part.change(amount_name) for part in parts) for parts in forward
+            ]
             wholes = [
-                sum(getattr(one, side).get(what) for one in there[1])
+                sum(getattr(part, side).get(amount_name) for part in forward[1])
                 for side in ("base", "head")
             ]
             assert changes == [wholes[1] - wholes[0]] * 2

@@ -42,12 +42,15 @@ def test_a_diff_names_its_sides_and_is_cut_and_clean(base: str, head: str) -> No
     )
     assert unified(base, base) == ()
     lines = [str(number) for number in range(20)]
-    shown = unified("\n".join(lines), "\n".join([*lines[:10], "x", *lines[11:]]))
-    assert shown[3:] == (" 8", " 9", "-10", "+x", " 11", " 12")
-    shown = unified(
+    lines_shown = unified("\n".join(lines), "\n".join([*lines[:10], "x", *lines[11:]]))
+    assert lines_shown[3:] == (" 8", " 9", "-10", "+x", " 11", " 12")
+    lines_shown = unified(
         "\n".join(f"b{i}" for i in range(50)), "\n".join(f"h{i}" for i in range(50))
     )
-    assert (len(shown), shown[-1]) == (LINES + 1, f"… {103 - LINES} more lines")
+    assert (len(lines_shown), lines_shown[-1]) == (
+        LINES + 1,
+        f"… {103 - LINES} more lines",
+    )
     assert [len(line) for line in unified("x" * 500, "y" * 500)[3:]] == [
         LINE_CHARACTERS
     ] * 2
@@ -91,8 +94,8 @@ def test_a_note_shows_what_differs_of_two_configurations(
 
 def test_a_difference_is_shown_where_both_texts_are_at_hand() -> None:
     assert source_diff("s", "t", TEXTS.get)[3:] == (" a", "-b", "+B", " c")
-    for one, other in (("s", "gone"), ("gone", "s"), (None, "s"), ("s", "s")):
-        assert source_diff(one, other, TEXTS.get) == ()
+    for base_text, head_text in (("s", "gone"), ("gone", "s"), (None, "s"), ("s", "s")):
+        assert source_diff(base_text, head_text, TEXTS.get) == ()
     assert {"-vector = [8, 32, 1]", "+vector = [4, 32, 1]"} < set(
         strategy_diff(BASE, HEAD)
     )
@@ -100,10 +103,15 @@ def test_a_difference_is_shown_where_both_texts_are_at_hand() -> None:
 
 def test_one_argument_of_a_long_signature_is_a_line_of_its_own() -> None:
     arguments = [f"%arg{i}: tensor<{i}x{i}xf32>" for i in range(20)]
-    others = [*arguments[:12], "%arg12: tensor<7xi8>", *arguments[13:]]
+    changed_arguments = [*arguments[:12], "%arg12: tensor<7xi8>", *arguments[13:]]
     texts = {
         "s": f"func({', '.join(arguments)})\n short, %1",
-        "t": f"func({', '.join(others)})\n short, %1",
+        "t": f"func({', '.join(changed_arguments)})\n short, %1",
     }
-    shown = [line for line in source_diff("s", "t", texts.get)[2:] if line[0] in "+-"]
-    assert shown == ["-    %arg12: tensor<12x12xf32>,", "+    %arg12: tensor<7xi8>,"]
+    changed_lines = [
+        line for line in source_diff("s", "t", texts.get)[2:] if line[0] in "+-"
+    ]
+    assert changed_lines == [
+        "-    %arg12: tensor<12x12xf32>,",
+        "+    %arg12: tensor<7xi8>,",
+    ]

@@ -49,12 +49,12 @@ def test_values_shapes_and_offsets_change_the_source_alone_and_other_wiring_the_
     None
 ):
     for name in ("constants", "static_shapes", "offsets"):
-        found = [fingerprint(text) for text in recorded(name)]
-        assert len({one.source for one in found}) == len(found)
-        assert len({one.structure for one in found}) == 1
+        identities = [fingerprint(text) for text in recorded(name)]
+        assert len({identity.source for identity in identities}) == len(identities)
+        assert len({identity.structure for identity in identities}) == 1
     for name in ("operand_order", "extra_operation", "different_fusion"):
-        found = [fingerprint(text) for text in recorded(name)]
-        assert len({one.structure for one in found}) == len(found)
+        identities = [fingerprint(text) for text in recorded(name)]
+        assert len({identity.structure for identity in identities}) == len(identities)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,13 @@ def test_types_maps_dynamic_dimensions_strides_and_operations_are_structure(
 
 def test_digests_are_what_baselines_hold() -> None:
     """Stored baselines keep these: a change here makes all of them differ."""
-    found = [
+    identities = [
         fingerprint(recorded(name)[0]) for name in ("constants", "different_fusion")
     ]
-    assert [(one.executable, one.source[:5], one.structure[:4]) for one in found] == [
+    assert [
+        (identity.executable, identity.source[:5], identity.structure[:4])
+        for identity in identities
+    ] == [
         ("quantized_chain_dispatch_0", "hbI29", "SPJB"),
         ("different_fusion_dispatch_0", "rl3um", "jAAo"),
     ]
@@ -105,12 +108,12 @@ def test_describe_keeps_facts_and_what_is_bound() -> None:
         for n in range(2)
     ]
     bound = tuple(SourceText(name, "?", "") for name in "efg")
-    more = (
+    dispatches = (
         *rows,
         replace(rows[0], executable="f", bound=""),
         replace(rows[0], executable="g"),
     )
-    program = describe(ProgramFacts(1, 1, 3, more, sources=bound))
+    program = describe(ProgramFacts(1, 1, 3, dispatches, sources=bound))
     e, f, g = program.sources
     assert (
         e.bound
@@ -137,7 +140,8 @@ def test_describe_keeps_facts_and_what_is_bound() -> None:
     assert [source.executable for source in program.sources] == [
         text.executable for text in texts
     ]
-    shown = {
-        one.source: text.shown for one, text in zip(program.sources, texts, strict=True)
+    expected = {
+        source.source: text.shown
+        for source, text in zip(program.sources, texts, strict=True)
     }
-    assert shown_texts(facts, program) == shown
+    assert shown_texts(facts, program) == expected

@@ -22,16 +22,18 @@ def _numbers(found: tuple[Match, ...]) -> list[tuple[str | None, str | None, str
 def test_every_entry_point_is_in_one_match_and_swapping_the_sides_swaps_the_pairs(
     base: Cell, head: Cell
 ) -> None:
-    found = match(base, head)
-    assert Counter(m.base for m in found if m.base) == Counter(base.dispatches)
-    assert [m.head for m in found if m.head] == list(head.dispatches)
+    matches = match(base, head)
+    assert Counter(m.base for m in matches if m.base) == Counter(base.dispatches)
+    assert [m.head for m in matches if m.head] == list(head.dispatches)
     assert all(
         (m.passed == ADDED) == (m.base is None)
         and (m.passed == REMOVED) == (m.head is None)
-        for m in found
+        for m in matches
     )
-    other = {ADDED: REMOVED, REMOVED: ADDED}
-    swapped = Counter((m.head, m.base, other.get(m.passed, m.passed)) for m in found)
+    mirrored = {ADDED: REMOVED, REMOVED: ADDED}
+    swapped = Counter(
+        (m.head, m.base, mirrored.get(m.passed, m.passed)) for m in matches
+    )
     assert swapped == Counter((m.base, m.head, m.passed) for m in match(head, base))
 
 
@@ -56,8 +58,8 @@ def test_a_shift_of_ordinals_never_shows(cell: Cell, shift: int) -> None:
             replace(s, entry_point=renamed(s.entry_point)) for s in cell.program.sites
         ),
     )
-    found = match(cell, replace(cell, dispatches=rows, program=program))
-    assert [(m.base, m.head) for m in found] == list(
+    matches = match(cell, replace(cell, dispatches=rows, program=program))
+    assert [(m.base, m.head) for m in matches] == list(
         zip(cell.dispatches, rows, strict=True)
     )
 
@@ -107,11 +109,11 @@ def test_among_equals_the_source_the_component_and_then_the_order_decide() -> No
         Row(f"b{i}", places=(f"encoder.{i}",), code=f"b{i}", words=f"{i}")
         for i in range(3)
     ]
-    others = [
+    shuffled_rows = [
         Row(f"h{i}", places=(f"encoder.{i}",), code=f"h{i}", words="x")
         for i in (2, 0, 1)
     ]
-    layers = _numbers(match(made(*rows), made(*others)))
+    layers = _numbers(match(made(*rows), made(*shuffled_rows)))
     assert layers == [
         (base, head, "same-kind-and-component")
         for head, base in zip("012", "201", strict=True)

@@ -25,8 +25,8 @@ def stored(cell: Cell) -> Cell:
     side = plain_snapshot(
         cells=(cell,), models={KEY.model: "m"}, targets={KEY.target: "llvm-cpu"}
     )
-    (found,) = unpack(pack(side), "x").cells
-    return found
+    (stored_cell,) = unpack(pack(side), "x").cells
+    return stored_cell
 
 
 def told(base: Cell, head: Cell, texts: Texts = no_texts) -> Explanation:
@@ -53,13 +53,13 @@ def test_two_of_head_that_were_one_on_the_baseline_are_shown_by_heads_own_texts(
         Row(f"p{i}", "p", places=(f"e.{i}",), code=f"p{i}") for i in range(1, 3)
     )
     texts = {whole(f"p{i}"): f"op p{i}\n" for i in range(3)}
-    found = told(stored(made(folded)), made(*unfolded), texts.get)
-    assert (found.cause, found.why) == (
+    explanation = told(stored(made(folded)), made(*unfolded), texts.get)
+    assert (explanation.cause, explanation.why) == (
         "dedup-lost",
         "the same regions are folded into 1 → 2 executables",
     )
     (added,) = [
-        dispatch for dispatch in found.dispatches if dispatch.matched == "added"
+        dispatch for dispatch in explanation.dispatches if dispatch.matched == "added"
     ]
     assert added.diff[3:] == ("-op p1", "+op p2")
 

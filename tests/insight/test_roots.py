@@ -116,20 +116,22 @@ def test_clusters_partition_the_deltas_and_swapping_the_sides_negates(
         for explanation in explanations.values()
         for delta in explanation.dispatches
     ]
-    rest = [part for explanation in explanations.values() for part in explanation.parts]
+    all_parts = [
+        part for explanation in explanations.values() for part in explanation.parts
+    ]
     moved = [
         (d.head.code_bytes or 0) - (d.base.code_bytes or 0)
         for d in dispatches
         if d.base and d.head
     ]
-    moved += [part.change_bytes for part in rest]
-    assert sum(root.total.deltas for root in roots) == len(dispatches) + len(rest)
+    moved += [part.change_bytes for part in all_parts]
+    assert sum(root.total.deltas for root in roots) == len(dispatches) + len(all_parts)
     assert sum(root.dispatches for root in roots) == len(dispatches)
     assert sum(root.total.net_bytes for root in roots) == sum(moved)
     assert sum(root.total.absolute_bytes for root in roots) == sum(map(abs, moved))
-    assert Counter(d.cause for d in dispatches) + Counter(p.cause for p in rest) == sum(
-        (Counter({root.cause: root.total.deltas}) for root in roots), Counter()
-    )
+    assert Counter(d.cause for d in dispatches) + Counter(
+        p.cause for p in all_parts
+    ) == sum((Counter({root.cause: root.total.deltas}) for root in roots), Counter())
     for root in roots:
         assert tuple(root.by_target) == root.targets
         assert (
@@ -141,7 +143,9 @@ def test_clusters_partition_the_deltas_and_swapping_the_sides_negates(
     assert not shares or abs(sum(shares) - 1) < 1e-9
     amounts = [root.total.absolute_bytes for root in roots]
     assert amounts == sorted(amounts, reverse=True)
-    back = found_in({key: _swapped(one) for key, one in explanations.items()})
+    back = found_in(
+        {key: _swapped(explanation) for key, explanation in explanations.items()}
+    )
     assert Counter(
         (r.cause, r.total.net_bytes, r.dispatches) for r in roots
     ) == Counter((r.cause, -r.total.net_bytes, r.dispatches) for r in back)
@@ -190,11 +194,17 @@ def test_one_knob_over_several_models_is_one_root_cause_with_numbers_of_each_tar
 
 
 def test_other_values_of_one_knob_are_other_root_causes() -> None:
-    some = [BASE.replace("[1, 4]", f"[{size}, 4]") for size in (8, 8, 16)]
+    configurations = [BASE.replace("[1, 4]", f"[{size}, 4]") for size in (8, 8, 16)]
     roots = found_in(
         {
             KEYS[0]: Explanation(
-                None, None, "", tuple(pair("strategy", 1, 2, head=one) for one in some)
+                None,
+                None,
+                "",
+                tuple(
+                    pair("strategy", 1, 2, head=configuration)
+                    for configuration in configurations
+                ),
             )
         }
     )
@@ -202,13 +212,16 @@ def test_other_values_of_one_knob_are_other_root_causes() -> None:
         ("vector_common_parallel 1 → 8", 2),
         ("vector_common_parallel 1 → 16", 1),
     }
-    one, two = (
+    once, twice = (
         f"Tile | {'; '.join(['vector_reduction = [0, 8]'] * times)}" for times in (1, 2)
     )
     (root,) = found_in(
         {
             KEYS[0]: Explanation(
-                None, None, "", (pair("strategy", left=1, right=2, base=one, head=two),)
+                None,
+                None,
+                "",
+                (pair("strategy", left=1, right=2, base=once, head=twice),),
             )
         }
     )
@@ -217,16 +230,22 @@ def test_other_values_of_one_knob_are_other_root_causes() -> None:
 
 def test_a_knob_of_a_cpu_is_not_that_of_a_gpu() -> None:
     wider = pair("strategy", 100, 150, head=BASE.replace("[1, 4]", "[8, 4]"))
-    told = {key: Explanation(None, None, "", (wider,)) for key in KEYS[:2]}
+    explanations_of_keys = {
+        key: Explanation(None, None, "", (wider,)) for key in KEYS[:2]
+    }
     cell = Cell(KEYS[0], "ok")
     deltas = [
         CellDelta(key=key, state="changed", metrics={}, base=cell, head=cell)
         for key in KEYS
     ]
-    alike = root_causes(deltas, told, backends={"cpu": "llvm-cpu", "gpu": "llvm-cpu"})
-    apart = root_causes(deltas, told, backends={"cpu": "llvm-cpu", "gpu": "rocm"})
-    assert [root.targets for root in alike] == [("cpu", "gpu")]
-    assert sorted(root.targets for root in apart) == [("cpu",), ("gpu",)]
+    same_backend = root_causes(
+        deltas, explanations_of_keys, backends={"cpu": "llvm-cpu", "gpu": "llvm-cpu"}
+    )
+    different_backends = root_causes(
+        deltas, explanations_of_keys, backends={"cpu": "llvm-cpu", "gpu": "rocm"}
+    )
+    assert [root.targets for root in same_backend] == [("cpu", "gpu")]
+    assert sorted(root.targets for root in different_backends) == [("cpu",), ("gpu",)]
 
 
 def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_traced() -> (
@@ -237,13 +256,13 @@ def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_trac
             pair("codegen", left, right), passed=PassChange("iree-peel", counts)
         )
 
-    told = (
+    traced_pairs = (
         traced(146344, 57406, delin=-1440),
         traced(100, 90, delin=-64),
         traced(10, 90, addi=3),
         pair("codegen", 1, 3),
     )
-    roots = found_in({KEYS[0]: Explanation(None, None, "", told)})
+    roots = found_in({KEYS[0]: Explanation(None, None, "", traced_pairs)})
     assert [(root.what, root.dispatches, root.traced) for root in roots] == [
         ("iree-peel: 64 to 1,440 delin fewer", 2, (2, 88948)),
         ("iree-peel: 3 addi more", 1, (1, 80)),
@@ -291,12 +310,12 @@ def test_regions_are_formed_differently_only_where_a_side_lacks_one() -> None:
         key=key, state="changed", metrics={}, base=Cell(key, "ok"), head=Cell(key, "ok")
     )
     encoded = replace(pair("fusion", 100, 140), matched="same-kind-and-component")
-    alone = DispatchDelta(
+    unpaired = DispatchDelta(
         None, Dispatch("e", "e", "matmul", code_bytes=9), "added", "fusion"
     )
-    for deltas_of_cell, words in (
+    for deltas_of_cell, expected in (
         ((encoded, encoded), "other IR in regions of the same kinds: conv (2)"),
-        ((encoded, alone), "regions formed differently: conv (1), matmul (1)"),
+        ((encoded, unpaired), "regions formed differently: conv (1), matmul (1)"),
     ):
         [root] = root_causes([cell], {key: Explanation(None, None, "", deltas_of_cell)})
-        assert root.what == words
+        assert root.what == expected

@@ -53,26 +53,28 @@ def _told(
 def test_a_changed_cell_has_cause_dispatches_components_and_tree() -> None:
     base = made(*ROWS)
     head = made(replace(ROWS[0], code="d", code_bytes=300), ROWS[1], artifact="b")
-    [(key, told)] = _told(_side(base), _side(head)).items()
+    [(key, explanation)] = _told(_side(base), _side(head)).items()
     assert key == base.key
-    assert (told.cause, [row.component for row in told.dispatches]) == (
+    assert (explanation.cause, [row.component for row in explanation.dispatches]) == (
         "codegen",
         ["layer.*.dense"],
     )
-    assert [part.name for part in told.components] == ["layer.*.dense"]
-    assert {part.name for part in told.tree} == {"layer.*.dense", "head"}
+    assert [part.name for part in explanation.components] == ["layer.*.dense"]
+    assert {part.name for part in explanation.tree} == {"layer.*.dense", "head"}
     assert (
-        told.component == "layer.*.dense"
-        and told.components[0].change("code_bytes") == 200
+        explanation.component == "layer.*.dense"
+        and explanation.components[0].change("code_bytes") == 200
     )
 
 
 def test_sections_of_the_configuration_name_the_components() -> None:
     head = made(replace(ROWS[0], code="d", code_bytes=300), ROWS[1], artifact="b")
-    [told] = _told(
+    [explanation] = _told(
         _side(made(*ROWS)), _side(head), (("dense layers", "*.layer.*"),)
     ).values()
-    assert told.dispatches[0].component == "dense layers" == told.component
+    assert (
+        explanation.dispatches[0].component == "dense layers" == explanation.component
+    )
 
 
 def test_another_model_text_is_an_input_change() -> None:
@@ -83,8 +85,8 @@ def test_another_model_text_is_an_input_change() -> None:
         artifact="b",
         phases={"input": whole("j"), "global-optimization": whole("g")},
     )
-    [told] = _told(_side(base), _side(head, digest="2")).values()
-    assert (told.cause, told.why, len(told.dispatches)) == (
+    [explanation] = _told(_side(base), _side(head, digest="2")).values()
+    assert (explanation.cause, explanation.why, len(explanation.dispatches)) == (
         "input",
         "the model itself changed",
         1,
@@ -127,24 +129,24 @@ def test_more_registers_or_spills_of_a_dispatch_are_a_change_of_it(
 
     def side(value: int | None, artifact: str) -> Snapshot:
         cell = made(replace(ROWS[0], code=code), ROWS[1], artifact=artifact)
-        first, *others = cell.dispatches
-        rows = (replace(first, **{field: value}), *others)
+        first, *other_dispatches = cell.dispatches
+        rows = (replace(first, **{field: value}), *other_dispatches)
         return _side(replace(cell, dispatches=rows, assembler="ptxas 12.9"))
 
-    [told] = _told(side(8, "a"), side(999, "b")).values()
-    [changed] = told.dispatches
+    [explanation] = _told(side(8, "a"), side(999, "b")).values()
+    [changed] = explanation.dispatches
     assert (getattr(changed.base, field), getattr(changed.head, field)) == (8, 999)
-    assert told.unchanged == 1
-    shown = [
+    assert explanation.unchanged == 1
+    texts = [
         number.text
         for number in dispatch_line(changed).numbers.values()
         if number.differs
     ]
-    assert shown == ["8 → 999 B" if field.endswith("_bytes") else "8 → 999"]
+    assert texts == ["8 → 999 B" if field.endswith("_bytes") else "8 → 999"]
     for before, after in ((8, 8), (None, 999), (8, None)):
         assert [
-            told.dispatches
-            for told in _told(side(before, "a"), side(after, "b")).values()
+            explanation.dispatches
+            for explanation in _told(side(before, "a"), side(after, "b")).values()
         ] == [()], (
             before,
             after,
@@ -169,8 +171,10 @@ def _sized(cell: Cell, host_bytes: int, **metrics: int) -> Cell:
 
 def _again(cell: Cell) -> Cell:
     """The cell whose command gave other bytes the second time."""
-    other = CompileOutcome("ok", cell.metrics, f"{cell.artifact_digest}"[1:] + "9")
-    return replace(cell, compiles=2, others=(other,))
+    second_outcome = CompileOutcome(
+        "ok", cell.metrics, f"{cell.artifact_digest}"[1:] + "9"
+    )
+    return replace(cell, compiles=2, others=(second_outcome,))
 
 
 BASE = _sized(made(*ROWS), 50, stack_alloca_bytes=64)
@@ -190,23 +194,27 @@ def test_other_bytes_of_the_same_numbers_are_told_as_those_of_the_first_compile(
         replace(_sized(right, right_host), artifact_digest="z" * 64),
     )
     plain = _told(_side(left), _side(right))
-    there, back = (
+    forward, back = (
         _told(_side(_again(left)), _side(right)),
         _told(_side(right), _side(_again(left))),
     )
     if (
         left.metrics == right.metrics
     ):  # the compiler's own doing, as far as anybody knows
-        assert there == back == {}
+        assert forward == back == {}
         return
     assert (
-        there
-        == {key: replace(told, first_compiles=True) for key, told in plain.items()}
+        forward
+        == {
+            key: replace(explanation, first_compiles=True)
+            for key, explanation in plain.items()
+        }
         != {}
     )
-    for key, told in there.items():
+    for key, explanation in forward.items():
         swapped = {
-            MIRRORED.get(cause, cause): -size for cause, size in told.waterfall.items()
+            MIRRORED.get(cause, cause): -size
+            for cause, size in explanation.waterfall.items()
         }
         assert back[key].waterfall == swapped
         sizes = [cell.value("artifact_bytes") or 0 for cell in (left, right)]
@@ -218,8 +226,11 @@ def test_other_bytes_of_the_same_numbers_are_told_as_those_of_the_first_compile(
     [(_again(BASE), HEAD), (BASE, _again(HEAD)), (_again(BASE), _again(HEAD))],
 )
 def test_either_side_may_give_other_bytes(base: Cell, head: Cell) -> None:
-    [told] = _told(_side(base), _side(head)).values()
-    assert told.first_compiles and (told.cause, told.waterfall) == (
+    [explanation] = _told(_side(base), _side(head)).values()
+    assert explanation.first_compiles and (
+        explanation.cause,
+        explanation.waterfall,
+    ) == (
         "codegen",
         {"codegen": 200, "host": 10},
     )
@@ -481,7 +492,7 @@ PART_CAUSES = {
 def test_each_part_of_an_artifact_has_its_own_cause_in_report_and_comment(
     part: str,
 ) -> None:
-    cause, words = PART_CAUSES[part]
+    cause, phrase = PART_CAUSES[part]
     same = row("a", 100)
     base = replace(
         made_of({"executables/text": 100, part: 1_000}, same), artifact_digest="a" * 64
@@ -495,12 +506,12 @@ def test_each_part_of_an_artifact_has_its_own_cause_in_report_and_comment(
         _side(head),
         Baseline("snapshot base.json"),
     )
-    [told] = report.explanations.values()
-    assert (told.cause, told.waterfall, told.why) == (
+    [explanation] = report.explanations.values()
+    assert (explanation.cause, explanation.waterfall, explanation.why) == (
         cause,
         {cause: 8_000},
-        f"{words} +8,000 B",
+        f"{phrase} +8,000 B",
     )
     [root] = report.root_causes
-    assert (root.cause, root.what, root.total.net_bytes) == (cause, words, 8_000)
-    assert words in render_comment(report)
+    assert (root.cause, root.what, root.total.net_bytes) == (cause, phrase, 8_000)
+    assert phrase in render_comment(report)

@@ -124,19 +124,24 @@ CONFIGURATIONS = some.lists(
 def test_an_older_line_is_compared_as_both_were_written(
     base: list[str], head: list[str]
 ) -> None:
-    left, right = line(*base), line(*head)
-    assert same_configuration(left, older(left)) and same_configuration(
-        older(left), left
+    base_line, head_line = line(*base), line(*head)
+    assert same_configuration(base_line, older(base_line)) and same_configuration(
+        older(base_line), base_line
     )
-    is_same = older(left) == older(right)
-    assert same_configuration(older(left), older(right)) is is_same
-    assert turned(older(left), right).keys() == turned(older(left), older(right)).keys()
+    is_same = older(base_line) == older(head_line)
+    assert same_configuration(older(base_line), older(head_line)) is is_same
+    assert (
+        turned(older(base_line), head_line).keys()
+        == turned(older(base_line), older(head_line)).keys()
+    )
     if bool(base) == bool(head):  # a pipeline alone is written alike by all
-        assert same_configuration(older(left), right) is is_same
-    assert same_configuration(left, right) is (base == head)
-    if not same_configuration(left, right):
-        assert turned(left, right)
-        assert turned(left, right).keys() == turned(right, left).keys()
+        assert same_configuration(older(base_line), head_line) is is_same
+    assert same_configuration(base_line, head_line) is (base == head)
+    if not same_configuration(base_line, head_line):
+        assert turned(base_line, head_line)
+        assert (
+            turned(base_line, head_line).keys() == turned(head_line, base_line).keys()
+        )
 
 
 @pytest.mark.parametrize("strategy", ["", "None", " | ", "a: b | ", "| x.y: "])

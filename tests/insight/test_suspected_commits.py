@@ -78,12 +78,12 @@ def test_a_commit_for_one_target_is_suspected_of_a_change_of_this_target_alone(
     root = asked(clone, report, passed=LOADING, targets=("llvm-cpu-aarch64",))
     assert titles(root.suspects) == [title]
     assert root.looked_up is not None and root.looked_up.files == (LOWERING,)
-    other = asked(clone, report, passed=LOADING, targets=("llvm-cpu-riscv64",))
-    assert not other.suspects
-    both = asked(
+    elsewhere = asked(clone, report, passed=LOADING, targets=("llvm-cpu-riscv64",))
+    assert not elsewhere.suspects
+    both_targets = asked(
         clone, report, passed=LOADING, targets=("llvm-cpu-aarch64", "llvm-cpu-riscv64")
     )
-    assert not both.suspects
+    assert not both_targets.suspects
 
 
 def test_a_commit_is_suspected_whose_diff_alone_speaks_of_the_setting(
@@ -113,17 +113,17 @@ def test_a_commit_is_suspected_whose_diff_alone_speaks_of_the_setting(
     assert titles(root.suspects) == [title]
     assert root.looked_up == LookedUp((REDUCTION,), 2)
     foreign = "padding 1 → 2"
-    other = asked(
+    unrelated = asked(
         clone, report, cause="strategy", what=foreign, passed=None, targets=("cuda",)
     )
-    assert not other.suspects
+    assert not unrelated.suspects
 
 
 def test_where_the_sides_differ_in_llvm_its_revisions_are_said(clone: Clone) -> None:
     base = clone.commit("Start", llvm="a", lowering="int a;\n")
     same = clone.commit("Speak of nothing (#1)", llvm="a", lowering="int b;\n")
     head = clone.commit("Bump LLVM (#2)", llvm="b")
-    what = (
+    cause_words = (
         "other code; traced: the sides diverge in LLVM, up to greedy, and LLVM does not"
         " print every pass there"
     )
@@ -131,7 +131,7 @@ def test_where_the_sides_differ_in_llvm_its_revisions_are_said(clone: Clone) -> 
         (head, f"LLVM, {'a' * 10} → {'b' * 10}"),
         (same, f"LLVM, whose revision {'a' * 10} is the same on both sides"),
     ):
-        root = asked(clone, report_of(base, revision), what=what, passed=None)
+        root = asked(clone, report_of(base, revision), what=cause_words, passed=None)
         assert (root.suspects, root.looked_up) == ((), LookedUp((), None, note))
 
 
@@ -141,7 +141,7 @@ def test_only_wanted_causes_are_looked_up(clone: Clone) -> None:
     head = clone.commit("Lower affine.delinearize_index (#1)", lowering="int b;\n")
     report = report_of(base, head)
     source = clone_source(clone.directory, "iree-org/iree", Cancel())
-    every = with_suspects(report, source)
+    with_all_causes = with_suspects(report, source)
     none = with_suspects(report, source, is_wanted=lambda root: root.cause == "none")
-    assert any(root.suspects for root in every.root_causes)
+    assert any(root.suspects for root in with_all_causes.root_causes)
     assert none == report

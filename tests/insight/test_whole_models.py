@@ -100,10 +100,10 @@ def test_what_came_is_told_with_its_place_and_what_went_the_other_way_round() ->
     )
     (named,) = model_edits(NET_BASE, NET_HEAD, (("the end", "*.classifier"),))
     assert named.components == {"the end": 1}
-    one, other = (
+    base_side, head_side = (
         replace(side(), models=dict.fromkeys("cab", digit * 64)) for digit in "12"
     )
-    assert [edit.model for edit in model_edits(one, other)] == ["a", "b", "c"]
+    assert [edit.model for edit in model_edits(base_side, head_side)] == ["a", "b", "c"]
 
 
 def test_what_a_side_does_not_say_is_not_known() -> None:
@@ -203,15 +203,17 @@ def negated(changes: Mapping[str, int] | None) -> dict[str, int] | None:
 @given(any_snapshots(), any_snapshots())
 def test_swapping_the_sides_negates(base: Snapshot, head: Snapshot) -> None:
     assert model_edits(base, base) == ()
-    there, back = model_edits(base, head), model_edits(head, base)
+    forward, back = model_edits(base, head), model_edits(head, base)
     assert list(back) == [
         ModelEdit(
-            model=one.model,
-            base=one.head,
-            head=one.base,
-            operations=negated(one.operations),
-            components=negated(one.components),
+            model=edit.model,
+            base=edit.head,
+            head=edit.base,
+            operations=negated(edit.operations),
+            components=negated(edit.components),
         )
-        for one in there
+        for edit in forward
     ]
-    assert all((one.operations is None) == (one.components is None) for one in there)
+    assert all(
+        (edit.operations is None) == (edit.components is None) for edit in forward
+    )

@@ -56,12 +56,12 @@ def by_hand(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
     depths = [math.log2(depth) for depth, _ in points]
     values = [math.log2(value) for _, value in points]
     slope, intercept = statistics.linear_regression(depths, values)
-    rest = sum(
+    residual = sum(
         (value - intercept - slope * depth) ** 2
         for depth, value in zip(depths, values, strict=True)
     )
     return slope, math.sqrt(
-        rest / (len(points) - 2) / (statistics.pvariance(depths) * len(points))
+        residual / (len(points) - 2) / (statistics.pvariance(depths) * len(points))
     )
 
 
@@ -246,8 +246,10 @@ def test_variants_with_other_flags_are_fitted_apart_and_a_depth_may_stand_there_
         Variant(name, layers=layers, flags=("--x",))
         for name, layers in (("b1", 1), ("b2", 2), ("again", 2))
     ]
-    alone = Variant("alone", layers=9, flags=("--y",))
-    lab = make.lab(*cells, variants=(*plain, *flagged, alone), columns=("executables",))
+    single = Variant("alone", layers=9, flags=("--y",))
+    lab = make.lab(
+        *cells, variants=(*plain, *flagged, single), columns=("executables",)
+    )
     growth = json.loads(b"".join(lab_lines(lab)))["growth"]
     assert [
         (row["variants"], row["layers"], row["exponent"], row["last_step"])

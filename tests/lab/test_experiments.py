@@ -25,10 +25,10 @@ def file(path: Path, text: str) -> Path:
 
 
 def test_the_packaged_ones_are_there_and_each_asks_a_question() -> None:
-    found = load_experiments()
-    assert found.keys() >= OF_THE_ISSUE
+    experiments = load_experiments()
+    assert experiments.keys() >= OF_THE_ISSUE
     targets = {target.name for target in load_config().targets}
-    for experiment in found.values():
+    for experiment in experiments.values():
         assert experiment.question.endswith("?") and len(experiment.variants) > 1
         assert (
             set(experiment.columns) <= set(COLUMNS)
@@ -48,11 +48,11 @@ def test_a_users_own_with_everything(tmp_path: Path) -> None:
         " variants:\n      one: {flags: [--x=1]}\n      two: {compiler: 3.11.0,"
         " targets: {'m*': [--z]}}\n"
     )
-    (found,) = load_experiments(file(tmp_path / "e.yml", text)).values()
-    one, two = found.variants
-    assert (one.flags, one.targets) == (("--x=1",), None)
-    assert (two.spec, two.targets) == ("3.11.0", {"m*": ("--z",)})
-    assert (found.run, found.columns, found.targets) == (
+    (experiment,) = load_experiments(file(tmp_path / "e.yml", text)).values()
+    flagged, narrowed = experiment.variants
+    assert (flagged.flags, flagged.targets) == (("--x=1",), None)
+    assert (narrowed.spec, narrowed.targets) == ("3.11.0", {"m*": ("--z",)})
+    assert (experiment.run, experiment.columns, experiment.targets) == (
         True,
         ("fills", "copies"),
         ("vm*",),
@@ -119,16 +119,23 @@ def test_variants_of_models_have_files_beside_the_file_layers_and_assumptions(
 ) -> None:
     for name in ("dyn.mlir", "static.mlir"):
         (tmp_path / name).write_text("module {}", encoding="utf-8")
-    (found,) = load_experiments(file(tmp_path / "e.yml", HEAD + WITH_MODELS)).values()
-    static, bounded, both = found.variants
-    assert (found.models, found.timing) == ({"m": str(tmp_path / "dyn.mlir")}, True)
+    (experiment,) = load_experiments(
+        file(tmp_path / "e.yml", HEAD + WITH_MODELS)
+    ).values()
+    static, bounded, layered = experiment.variants
+    assert (experiment.models, experiment.timing) == (
+        {"m": str(tmp_path / "dyn.mlir")},
+        True,
+    )
     assert (static.models, static.rewrites) == (
         {"m": str(tmp_path / "static.mlir")},
         False,
     )
     assert bounded.assume == Assumption(2, 64) and bounded.layers is None
-    assert both.layers == 3 and both.assume == Assumption(0, None, 16)
-    assert [variant.assume.words for variant in (bounded, both) if variant.assume] == [
+    assert layered.layers == 3 and layered.assume == Assumption(0, None, 16)
+    assert [
+        variant.assume.words for variant in (bounded, layered) if variant.assume
+    ] == [
         "2 to 64",
         "at least 0, multiples of 16",
     ]

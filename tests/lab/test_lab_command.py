@@ -135,18 +135,18 @@ def test_every_variant_is_measured_on_the_targets_that_have_it(
 def test_the_printed_command_gives_the_very_bytes(here: Path, asked: Asked) -> None:
     fake = compiler(here)
     assert asked("flags", "--flags=--mine", "--model", "alpha")[0] == 0
-    made = {" ".join(call["argv"]) for call in fake.calls("direct")}
+    commands = {" ".join(call["argv"]) for call in fake.calls("direct")}
     for cell in result(here).cells:
         if cell.measured:
             flags = re.sub(r"^iree-compile - | -o \S+ < \S+$", "", cell.command)
-            assert any(flags in argv for argv in made), cell.command
+            assert any(flags in argv for argv in commands), cell.command
             assert flags.index("--common") < flags.index("--mine")
     amd = next(cell for cell in result(here).cells if cell.variant == "amd")
     assert (
         amd.command.count("--iree-rocm-target=") == 1 and "gfx1100 --own" in amd.command
     )
-    more = next(cell for cell in result(here).cells if cell.variant == "more")
-    assert "--common --mine --more" in more.command
+    extended = next(cell for cell in result(here).cells if cell.variant == "more")
+    assert "--common --mine --more" in extended.command
 
 
 def test_what_is_known_is_not_compiled_again_and_gives_the_same_files(
@@ -187,10 +187,10 @@ def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others
     compiler(here, [{"do": "grow", "kind": "direct", "argv": "--more"}])
     code, out, _ = asked("flags", "--target", "vmvx")
     assert code == 0
-    shown = " ".join(out.split())
-    assert "On vmvx, 2 models, against plain: more code size +" in shown
-    assert "against v0" not in shown and "no change with" not in shown
-    assert "odd, v0: 4 builds unsupported" in shown
+    printed = " ".join(out.split())
+    assert "On vmvx, 2 models, against plain: more code size +" in printed
+    assert "against v0" not in printed and "no change with" not in printed
+    assert "odd, v0: 4 builds unsupported" in printed
 
 
 def test_models_and_targets_are_those_that_experiment_and_selectors_leave(
@@ -347,9 +347,9 @@ def test_layers_are_written_beside_the_answer_and_what_cannot_be_rewritten_says_
     assert (
         cells["tall", "1"].times_note == "this compiler prints no times of its passes"
     )
-    shown = " ".join(out.split())
-    assert "1, 3: 2 builds failed: the model has no lines between" in shown
-    assert "Compile times n/a: this compiler prints no times of its passes" in shown
+    printed = " ".join(out.split())
+    assert "1, 3: 2 builds failed: the model has no lines between" in printed
+    assert "Compile times n/a: this compiler prints no times of its passes" in printed
 
 
 @pytest.mark.parametrize("arguments", [("--list",), (), ("flags", "--list")])

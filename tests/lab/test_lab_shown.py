@@ -71,15 +71,15 @@ def test_no_change_is_said_where_all_is_known() -> None:
 
 def test_of_numbers_that_do_not_repeat_no_change_is_said() -> None:
     cells = [make.cell("m", "vmvx", name, {"compile_cpu_ms": 5}) for name in "ab"]
-    found = make.lab(*cells)
-    for columns, said in (
+    lab = make.lab(*cells)
+    for columns, expected in (
         (("compile_cpu_ms",), "all shown numbers vary from run to run"),
         (("compile_cpu_ms", "artifact_bytes"), "no change with `b`"),
     ):
         text = render_lab(
-            replace(found, experiment=replace(found.experiment, columns=columns))
+            replace(lab, experiment=replace(lab.experiment, columns=columns))
         )
-        assert f"against `a`: {said}." in text
+        assert f"against `a`: {expected}." in text
 
 
 def test_a_mean_over_fewer_models_says_over_how_many() -> None:
@@ -168,12 +168,12 @@ def test_outputs_that_were_not_compared_say_why() -> None:
 
 
 def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> None:
-    why = "IREE 3.13.0 does not know the option --nonsense"
+    reason = "IREE 3.13.0 does not know the option --nonsense"
     cells = [
         make.cell("m1", "vmvx", "a"),
         *(
             make.failed(
-                "m1", target="vmvx", variant=name, why=why, status="unsupported"
+                "m1", target="vmvx", variant=name, why=reason, status="unsupported"
             )
             for name in ("b", "c")
         ),
@@ -183,7 +183,7 @@ def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> No
         printed(make.lab(*cells, names=("a", "b", "c"))),
     ):
         plain = words(text.replace("`", "").replace("\\", ""))
-        assert f"b, c: 2 builds unsupported: {why}: m1 on vmvx" in plain
+        assert f"b, c: 2 builds unsupported: {reason}: m1 on vmvx" in plain
 
 
 def test_chance_and_other_outputs_are_told() -> None:
@@ -243,22 +243,22 @@ def test_sums_are_over_the_models_that_every_variant_measured() -> None:
             ("m3", "a", 7),
         )
     ]
-    (found,) = sums(make.lab(*cells, make.failed("m3", "vmvx", "b")))
-    assert found.models == ("m1", "m2") and found.more == 1
-    assert (found.value("a", "artifact_bytes"), found.value("b", "artifact_bytes")) == (
+    (total,) = sums(make.lab(*cells, make.failed("m3", "vmvx", "b")))
+    assert total.models == ("m1", "m2") and total.more == 1
+    assert (total.value("a", "artifact_bytes"), total.value("b", "artifact_bytes")) == (
         400,
         350,
     )
 
 
 def test_a_variant_that_measured_nothing_takes_no_model_from_the_others() -> None:
-    (found,) = sums(
+    (total,) = sums(
         make.lab(
             make.cell("m", "vmvx", "a"),
             make.failed("m", "vmvx", "b", status="unsupported"),
         )
     )
-    assert found.models == ("m",) and found.value("b", "artifact_bytes") is None
+    assert total.models == ("m",) and total.value("b", "artifact_bytes") is None
 
 
 def test_of_a_largest_value_the_largest_is_told_and_what_is_not_known_is_in_no_sum() -> (
@@ -268,9 +268,9 @@ def test_of_a_largest_value_the_largest_is_told_and_what_is_not_known_is_in_no_s
         make.cell("m1", "vmvx", "a", {"stack_max_bytes": 10, "copies": 1}),
         make.cell("m2", "vmvx", "a", {"stack_max_bytes": 70, "copies": None}),
     ]
-    (found,) = sums(make.lab(*cells))
+    (total,) = sums(make.lab(*cells))
     assert (
-        found.value("a", "stack_max_bytes") == 70 and found.value("a", "copies") is None
+        total.value("a", "stack_max_bytes") == 70 and total.value("a", "copies") is None
     )
 
 

@@ -93,25 +93,25 @@ def test_parts_of_a_key_do_not_run_into_each_other() -> None:
 def test_a_key_is_what_a_measurement_depends_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [one] = cells_of(tmp_path, ["m"], [X86], ["--y", "--z"])
-    key = cell_key("digest", one)
+    [cell] = cells_of(tmp_path, ["m"], [X86], ["--y", "--z"])
+    key = cell_key("digest", cell)
     renamed = replace(
-        one,
+        cell,
         model=replace(
-            one.model, name="n", path="/elsewhere", shown="n.mlir", size_bytes=1
+            cell.model, name="n", path="/elsewhere", shown="n.mlir", size_bytes=1
         ),
     )
     assert cell_key("digest", replace(renamed, target=replace(X86, name="cpu"))) == key
-    others = [
-        cell_key("other digest", one),
-        cell_key("digest", replace(one, model=replace(one.model, digest="0" * 64))),
-        cell_key("digest", replace(one, target=ARM)),
-        cell_key("digest", replace(one, user_flags=(*one.user_flags, "--x"))),
-        cell_key("digest", replace(one, user_flags=one.user_flags[::-1])),
+    other_keys = [
+        cell_key("other digest", cell),
+        cell_key("digest", replace(cell, model=replace(cell.model, digest="0" * 64))),
+        cell_key("digest", replace(cell, target=ARM)),
+        cell_key("digest", replace(cell, user_flags=(*cell.user_flags, "--x"))),
+        cell_key("digest", replace(cell, user_flags=cell.user_flags[::-1])),
     ]
     monkeypatch.setattr(cache_module, "measured_by", lambda: "other code")
-    others.append(cell_key("digest", one))
-    assert len({key, *others}) == 7
+    other_keys.append(cell_key("digest", cell))
+    assert len({key, *other_keys}) == 7
 
 
 def test_a_cell_is_measured_anew_by_other_code(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_what_a_file_says_is_its_code_without_comments_docstrings_and_layout() -
         "a.py": b'"""A."""\n\n\ndef f(x):  # why\n    """F."""\n    return [\n        x,\n        "text",\n    ]\n'
     }
     assert tree_digest(plain) == tree_digest(documented)
-    others = [
+    changed_sources = [
         {"b.py": plain["a.py"]},
         {"a.py": b"def f(x):\n    return [x, b'text']\n"},
         {"a.py": b"def f(x):\n    return [x, 'other']\n"},
@@ -168,7 +168,7 @@ def test_what_a_file_says_is_its_code_without_comments_docstrings_and_layout() -
         {"a.py": b"def f(x):\n    return [x, True]\n"},
         {"a.py": b"def f(x):\n    return [x, 1.0]\n"},
     ]
-    assert len({tree_digest(plain), *map(tree_digest, others)}) == 11
+    assert len({tree_digest(plain), *map(tree_digest, changed_sources)}) == 11
 
 
 def test_a_cache_remembers_the_digest_of_the_code(
@@ -258,13 +258,13 @@ def test_a_key_has_what_imports_the_model_and_the_processor_where_code_is_for_it
 def test_torn_entries_foreign_ones_with_a_right_checksum_and_one_under_another_name(
     tmp_path: Path,
 ) -> None:
-    path, other = stored(tmp_path), digest_of("another key")
+    path, other_key = stored(tmp_path), digest_of("another key")
     whole = path.read_bytes()
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
         assert CellCache(tmp_path).load(KEY) is None
     for plain in (
-        {"key": other, "cell": ROW},
+        {"key": other_key, "cell": ROW},
         {"cell": ROW},
         {"key": KEY},
         {"key": KEY, "cell": []},
@@ -280,7 +280,12 @@ def test_torn_entries_foreign_ones_with_a_right_checksum_and_one_under_another_n
         assert CellCache(tmp_path).load(KEY) is None, plain
     forge(path, {"key": KEY, "cell": ROW})
     assert CellCache(tmp_path).load(KEY) == CELL
-    place = tmp_path / path.relative_to(tmp_path).parts[0] / other[:2] / f"{other}.json"
+    place = (
+        tmp_path
+        / path.relative_to(tmp_path).parts[0]
+        / other_key[:2]
+        / f"{other_key}.json"
+    )
     place.parent.mkdir(parents=True, exist_ok=True)
     path.rename(place)
-    assert CellCache(tmp_path).load(other) is None
+    assert CellCache(tmp_path).load(other_key) is None

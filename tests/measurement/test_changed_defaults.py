@@ -58,21 +58,21 @@ def sides(
     setups: dict[str, CompileSetup], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, BuildSide]:
     """Release → the build of a sum over rows on x86-64."""
-    found = {}
+    build_sides = {}
     for release, setup in setups.items():
         stage = measured(
             tmp_path_factory.mktemp("side"), release, SUM, "llvm-cpu-x86_64"
         )
         (cell,) = stage.side.cells
         (row,) = cell.dispatches
-        found[release] = BuildSide(setup, stage.argv(cell), stage.source, row)
-    return found
+        build_sides[release] = BuildSide(setup, stage.argv(cell), stage.source, row)
+    return build_sides
 
 
 def defaults(setup: CompileSetup) -> OptionDefaults:
-    known = option_defaults(setup.toolchain, Cancel())
-    assert not isinstance(known, Failure), known
-    return known
+    option_values = option_defaults(setup.toolchain, Cancel())
+    assert not isinstance(option_values, Failure), option_values
+    return option_values
 
 
 @pytest.mark.compiler
@@ -88,17 +88,17 @@ def test_the_options_of_two_releases_are_compared(
         == "auto"
     )
     assert REASSOCIATE in base.named and REASSOCIATE not in base.defaults
-    found = compare_defaults(base, head)
-    assert DefaultChange(REASSOCIATE, None, "false") in found.unreported
+    changes = compare_defaults(base, head)
+    assert DefaultChange(REASSOCIATE, None, "false") in changes.unreported
     assert (
-        found.changed == ()
+        changes.changed == ()
     )  # the folder of its own files is no default of a compiler
-    assert "--iree-rocm-target" in found.head_only
-    assert "--iree-vm-bytecode-module-optimize" in found.base_only
+    assert "--iree-rocm-target" in changes.head_only
+    assert "--iree-vm-bytecode-module-optimize" in changes.base_only
     back = compare_defaults(head, base)
-    assert (back.base_only, back.head_only) == (found.head_only, found.base_only)
+    assert (back.base_only, back.head_only) == (changes.head_only, changes.base_only)
     assert [change.option for change in back.unreported] == [
-        change.option for change in found.unreported
+        change.option for change in changes.unreported
     ]
     assert compare_defaults(head, head) == ChangedDefaults((), (), (), ())
 
@@ -142,16 +142,21 @@ def test_a_comparison_tries_changed_defaults(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     report = json.loads((tmp_path / "out/report.json").read_text(encoding="utf-8"))
-    found = {changed["option"]: changed for changed in report["changed_defaults"]}
-    assert (found[REASSOCIATE]["base"], found[REASSOCIATE]["head"]) == (None, "false")
-    tried = found.pop(REASSOCIATE)["tried"]
+    by_option = {changed["option"]: changed for changed in report["changed_defaults"]}
+    assert (by_option[REASSOCIATE]["base"], by_option[REASSOCIATE]["head"]) == (
+        None,
+        "false",
+    )
+    tried = by_option.pop(REASSOCIATE)["tried"]
     assert (tried["status"], tried["base"], tried["target"]) == (
         "proved",
         "true",
         "llvm-cpu-x86_64",
     )
     assert tried["restored_bytes"] == tried["moved_bytes"] > 100
-    assert {changed["tried"]["status"] for changed in found.values()} == {"not-tried"}
+    assert {changed["tried"]["status"] for changed in by_option.values()} == {
+        "not-tried"
+    }
     line = (
         f"default of {REASSOCIATE}: true (found by experiment) → false · proved: base's"
         " value undoes 100 %"
@@ -193,10 +198,10 @@ def test_a_default_that_did_nothing_is_refuted_or_not_tried(
     sides: dict[str, BuildSide],
 ) -> None:
     base, head = sides[BASE], sides[HEAD]
-    other = prove_default(
+    unrelated = prove_default(
         base, head, DefaultChange("--iree-llvmcpu-loop-unrolling", "true", "false")
     )
-    assert (other.status, other.restored_bytes) == (REFUTED, 0)
+    assert (unrelated.status, unrelated.restored_bytes) == (REFUTED, 0)
     idle = prove_default(
         base, head, DefaultChange("--iree-flow-enable-pad-handling", None, "false")
     )
@@ -208,9 +213,9 @@ def test_a_default_that_did_nothing_is_refuted_or_not_tried(
     unknown = prove_default(base, head, DefaultChange("--no-such-option", "1", "2"))
     assert unknown.status == NOT_TRIED
     assert unknown.why.startswith("head does not compile with --no-such-option=1: ")
-    own = replace(head, argv=(*head.argv, f"{REASSOCIATE}=true"))
-    told = prove_default(base, own, DefaultChange(REASSOCIATE, None, "false"))
-    assert told.why == f"the build on head sets {REASSOCIATE} itself"
+    overridden = replace(head, argv=(*head.argv, f"{REASSOCIATE}=true"))
+    outcome = prove_default(base, overridden, DefaultChange(REASSOCIATE, None, "false"))
+    assert outcome.why == f"the build on head sets {REASSOCIATE} itself"
 
 
 @pytest.mark.compiler
@@ -233,8 +238,8 @@ def test_what_differs_in_options() -> None:
     head = OptionDefaults(
         {"--a": "2", "--b": "", "--new": "1", "--new-in-help": "y"}, frozenset({"--c"})
     )
-    found = compare_defaults(base, head)
-    assert found == ChangedDefaults(
+    changes = compare_defaults(base, head)
+    assert changes == ChangedDefaults(
         changed=(DefaultChange("--a", "1", "2"),),
         unreported=(
             DefaultChange("--c", "x", None),
@@ -243,7 +248,7 @@ def test_what_differs_in_options() -> None:
         base_only=("--gone",),
         head_only=("--new",),
     )
-    assert [*changed_defaults_lines(found)] == [
+    assert [*changed_defaults_lines(changes)] == [
         "default of --a: 1 → 2",
         "2 defaults reported on one side only: --c, --new-in-help",
         "1 option of base that head does not have: --gone",

@@ -58,12 +58,12 @@ def test_what_cannot_be_compiled_or_found_has_a_reason(tmp_path: Path) -> None:
         )
         assert isinstance(torn, Failure)
         assert (torn.stage, "error:" in torn.message) == ("compile", True)
-        other = compile_from(
+        failure = compile_from(
             setup, argv=argv, text=text, phase=SOURCES, entry_point="another_function"
         )
-        assert isinstance(other, Failure)
+        assert isinstance(failure, Failure)
         assert (
-            other.message
+            failure.message
             == "compiled alone, it has no single function another_function"
         )
         unknown = compile_from(

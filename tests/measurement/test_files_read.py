@@ -83,8 +83,8 @@ def measured(
 
 def cell(home: Path, name: str = "head.json") -> dict[str, Any]:
     [row] = json.loads((home / name).read_text())["cells"]
-    found: dict[str, Any] = row
-    return found
+    stored_row: dict[str, Any] = row
+    return stored_row
 
 
 def artifact_bytes(home: Path) -> int:
@@ -98,10 +98,10 @@ def write_object(path: Path, computed: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     source = path.with_suffix(".c")
     source.write_text(KERNEL.replace("COMPUTED", computed))
-    words = (
+    options = (
         "-O2 -c -fPIC -ffreestanding -fno-asynchronous-unwind-tables -mno-red-zone -o"
     )
-    subprocess.run(["gcc", *words.split(), str(path), str(source)], check=True)
+    subprocess.run(["gcc", *options.split(), str(path), str(source)], check=True)
 
 
 def configure(home: Path, flags: list[str], model: str = "model.mlir") -> Path:
@@ -266,9 +266,10 @@ def test_a_spec_that_names_a_pass_turns_the_cache_off(home: Path) -> None:
     (home / "model.mlir").write_text(ADD)
     (home / "spec.mlir").write_text(READING_SPEC.replace("PATTERNS", str(patterns)))
     configure(home, ["--iree-preprocessing-transform-spec-filename=spec.mlir"])
-    said = measured(home)
+    printed = measured(home)
     assert (
-        "1 build is not cached: a pass that spec.mlir names may read any file" in said
+        "1 build is not cached: a pass that spec.mlir names may read any file"
+        in printed
     )
     assert cell(home)["status"] == "ok", cell(home)["failure"]
     patterns.unlink()
@@ -306,8 +307,8 @@ def test_every_option_whose_help_speaks_of_a_file_is_known_or_turns_the_cache_of
     assert len(options) > 900
     about_files = {
         option
-        for option, words in options.items()
-        if OF_A_FILE.search(f"{option} {words}")
+        for option, description in options.items()
+        if OF_A_FILE.search(f"{option} {description}")
     }
     assert not {
         option for option in about_files if kind_of(f"{option}=some/file") == "nothing"
@@ -321,9 +322,11 @@ def test_an_option_that_may_read_any_file_turns_the_cache_off(home: Path) -> Non
     (home / "model.mlir").write_text(ADD)
     configure(home, [UNKNOWN])
     for _ in range(2):
-        said = measured(home)
-        assert "0 from the cache" in said
-        assert "1 build is not cached: --mir2vec-vocab-path may read any file" in said
+        printed = measured(home)
+        assert "0 from the cache" in printed
+        assert (
+            "1 build is not cached: --mir2vec-vocab-path may read any file" in printed
+        )
     assert cell(home)["inputs"] == "unlisted"
 
 
@@ -386,8 +389,8 @@ def test_a_folder_of_too_many_files_has_no_key(tmp_path: Path) -> None:
     (tmp_path / "many").mkdir()
     for number in range(10_001):
         (tmp_path / "many" / str(number)).touch()
-    found = Reader(tmp_path).of_iree(build(tmp_path, "--iree-rocm-bc-dir=many"))
-    assert found.unlisted == "the folder many has too many files"
+    files = Reader(tmp_path).of_iree(build(tmp_path, "--iree-rocm-bc-dir=many"))
+    assert files.unlisted == "the folder many has too many files"
 
 
 def test_external_data_of_onnx_is_part_of_the_key(tmp_path: Path) -> None:
@@ -407,9 +410,9 @@ def test_external_data_of_onnx_is_part_of_the_key(tmp_path: Path) -> None:
     digests = set[str]()
     for data in (b"\0" * 1200, b"\1" * 1200):
         (tmp_path / name).write_bytes(data)
-        found = Reader(tmp_path).of_iree(build(tmp_path, model="model.onnx"))
-        assert found.unlisted == "" and found.digest
-        digests.add(found.digest)
+        files = Reader(tmp_path).of_iree(build(tmp_path, model="model.onnx"))
+        assert files.unlisted == "" and files.digest
+        digests.add(files.digest)
     assert len(digests) == 2
 
 
@@ -457,8 +460,8 @@ def test_a_header_among_the_sources_of_a_command(tmp_path: Path) -> None:
     small, _ = measure()
     assert "1 from the cache" in measure()[1]
     (tmp_path / "size.h").write_text("#define SIZE 4000\n")
-    large, said = measure()
-    assert "0 from the cache" in said and large > small
+    large, printed = measure()
+    assert "0 from the cache" in printed and large > small
 
 
 NAMING = {
@@ -494,9 +497,9 @@ def test_a_command_that_names_a_file_elsewhere_is_not_cached(
     (elsewhere / "size.h").write_text("#define SIZE 2\n")
     small, _ = measure()
     (elsewhere / "size.h").write_text("#define SIZE 4000\n")
-    large, said = measure()
+    large, printed = measure()
     assert large > small
-    assert f"1 build is not cached: the command names {elsewhere}" in said
+    assert f"1 build is not cached: the command names {elsewhere}" in printed
 
 
 def test_a_program_of_no_package_is_not_cached(
@@ -513,8 +516,8 @@ def test_a_program_of_no_package_is_not_cached(
     (tools / "flags").write_text('exec cc -Os -DSIZE=2 "$@"\n')
     small, _ = measure()
     (tools / "flags").write_text('exec cc -O3 -DSIZE=4000 "$@"\n')
-    large, said = measure()
-    assert large != small and "not cached: the command names" in said
+    large, printed = measure()
+    assert large != small and "not cached: the command names" in printed
 
 
 @pytest.mark.parametrize(

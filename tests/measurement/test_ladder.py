@@ -78,8 +78,8 @@ def test_the_code_generator_carries_what_a_tile_size_does_not(tmp_path: Path) ->
     assert backward["code_generator"] is None, "an older LLVM cannot read newer bitcode"
     assert ladder.back is not None
     assert ladder.back.optimized is not None
-    why = "iree-lld cannot compile this bitcode: Invalid record"
-    assert ladder.back.optimized.why == why
+    reason = "iree-lld cannot compile this bitcode: Invalid record"
+    assert ladder.back.optimized.why == reason
 
 
 @pytest.mark.parametrize("target", [X86, "llvm-cpu-riscv64", "vmvx"])
@@ -129,8 +129,8 @@ def test_a_failed_rung_has_its_reason_and_says_nothing_of_its_neighbours(
     parts = attribution(ladder)
     assert (parts["llvm_optimizer"], parts["code_generator"]) == (None, None)
     assert (parts["source"], parts["mlir"]) == (0, 396)
-    why = "iree-lld cannot compile this bitcode: Invalid record"
-    assert failed_rungs(ladder) == {"optimized": why}
+    reason = "iree-lld cannot compile this bitcode: Invalid record"
+    assert failed_rungs(ladder) == {"optimized": reason}
 
 
 def test_the_linkers_flags_are_those_of_the_build() -> None:
@@ -181,12 +181,12 @@ def test_reports_and_traces_have_the_attribution(
     capsys.readouterr()
     dispatch = ("--model", "m", "--target", X86, "--dispatch", "*")
     assert main(["trace", *sides, *dispatch, "--format", "json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["attribution"] == parts
-    assert shown["interactions"] == {"configuration": [4227, 4687]}
-    assert shown["reverse_attribution"]["code_generator"] is None
-    assert shown["ladder"]["base_first"]["translated"] == {"code_bytes": 338}
-    assert shown["proof"] == {
+    document = json.loads(capsys.readouterr().out)
+    assert document["attribution"] == parts
+    assert document["interactions"] == {"configuration": [4227, 4687]}
+    assert document["reverse_attribution"]["code_generator"] is None
+    assert document["ladder"]["base_first"]["translated"] == {"code_bytes": 338}
+    assert document["proof"] == {
         "status": "proved",
         "restored_bytes": 4227,
         "moved_bytes": 4241,

@@ -391,10 +391,10 @@ def test_of_many_refusals_the_largest_figure_is_the_cell_s(tmp_path: Path) -> No
         "<stdin>:3:5: error: exceeded stack allocation limit of 32768 bytes for"
         " function. Got {} bytes\n"
     )
-    said = "".join(gate.format(40_000 + number) for number in range(20))
+    messages = "".join(gate.format(40_000 + number) for number in range(20))
     rules = [
         {"do": "warn", "argv": LIFTED_LIMIT_FLAG},
-        {"do": f"say 1 {said}", "kind": "direct"},
+        {"do": f"say 1 {messages}", "kind": "direct"},
     ]
     fake, cells = (
         fake_in(tmp_path / "fake", *rules),
@@ -586,16 +586,16 @@ def real_ptxas() -> Ptxas:
 
 
 def test_a_cell_has_what_the_assembler_made() -> None:
-    found = assembled(DENSE, real_ptxas())
-    assert [found.value(name) for name in ASSEMBLED] == [48, 0, 4_992]
+    cell = assembled(DENSE, real_ptxas())
+    assert [cell.value(name) for name in ASSEMBLED] == [48, 0, 4_992]
     assert (
-        found.assembler == real_ptxas().name
-        and found.status == "ok"
-        and found.value("compile_cpu_ms") == 120
+        cell.assembler == real_ptxas().name
+        and cell.status == "ok"
+        and cell.value("compile_cpu_ms") == 120
     )
     assert {
         (dispatch.registers, dispatch.spill_bytes, dispatch.sass_bytes)
-        for dispatch in found.dispatches
+        for dispatch in cell.dispatches
     } == {
         (48, 0, 3_712),
         (16, 0, 1_280),
@@ -603,11 +603,11 @@ def test_a_cell_has_what_the_assembler_made() -> None:
 
 
 def test_without_an_assembler_the_rest_is_measured_and_says_how_to_get_it() -> None:
-    found, full = assembled(DENSE, None), assembled(DENSE, real_ptxas())
-    assert found.status == "ok" and found.assembler is None and lasts(found)
-    assert {found.reasons[name] for name in ASSEMBLED} == {MISSING}
+    cell, full = assembled(DENSE, None), assembled(DENSE, real_ptxas())
+    assert cell.status == "ok" and cell.assembler is None and lasts(cell)
+    assert {cell.reasons[name] for name in ASSEMBLED} == {MISSING}
     assert {
-        name for name, value in full.metrics.items() if found.value(name) != value
+        name for name, value in full.metrics.items() if cell.value(name) != value
     } == set(ASSEMBLED)
 
 
@@ -618,14 +618,14 @@ def test_a_refusal_is_a_reason_and_no_failure(tmp_path: Path) -> None:
         " 255\n"
     )
     binary.chmod(0o755)
-    found = assembled(DENSE, Ptxas(binary, "1.2.3"))
-    words = (
+    cell = assembled(DENSE, Ptxas(binary, "1.2.3"))
+    message = (
         "ptxas refuses the PTX text: ptxas module.ptx, line 3; error   : no such thing"
     )
-    assert found.status == "ok" and {found.reasons[name] for name in ASSEMBLED} == {
-        words
+    assert cell.status == "ok" and {cell.reasons[name] for name in ASSEMBLED} == {
+        message
     }
-    assert found.value("executable_bytes") and found.assembler == "ptxas 1.2.3 -O3"
+    assert cell.value("executable_bytes") and cell.assembler == "ptxas 1.2.3 -O3"
 
 
 @pytest.mark.compiler
@@ -645,7 +645,7 @@ def test_a_real_model_against_the_assembler_by_hand(
         subprocess.run(
             command, stdin=text, cwd=tmp_path, check=True, capture_output=True
         )
-    found = assembled((tmp_path / "out.vmfb").read_bytes(), real_ptxas())
+    cell = assembled((tmp_path / "out.vmfb").read_bytes(), real_ptxas())
     (ptx,) = (tmp_path / "bin").glob("*.ptx")
     by_hand = [
         str(real_ptxas().binary),
@@ -656,15 +656,15 @@ def test_a_real_model_against_the_assembler_by_hand(
         "by_hand.cubin",
         str(ptx),
     ]
-    said = subprocess.run(
+    process = subprocess.run(
         by_hand, cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    printed = said.stdout + said.stderr
-    assert found.value("registers_max") == max(
+    printed = process.stdout + process.stderr
+    assert cell.value("registers_max") == max(
         map(int, re.findall(r"Used (\d+) registers", printed))
     )
     spills = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", printed)
-    assert found.value("spill_bytes") == sum(
+    assert cell.value("spill_bytes") == sum(
         int(size) for pair in spills for size in pair
     )
     assert {int(size) for size in re.findall(r"(\d+) bytes smem", printed)} <= {
@@ -677,4 +677,4 @@ def test_a_real_model_against_the_assembler_by_hand(
         text=True,
     ).stdout
     sizes = re.findall(r"\] \.text\.\S+ +PROGBITS +\S+ \S+ (\S+) ", sections)
-    assert found.value("sass_bytes") == sum(int(size, 16) for size in sizes) > 100_000
+    assert cell.value("sass_bytes") == sum(int(size, 16) for size in sizes) > 100_000

@@ -39,29 +39,29 @@ def test_one_pass_that_carries_all_is_found_with_few_cuts(
     place %= passes
     sizes = [5000] * (place + 1) + [5000 - moved_bytes] * (passes - place)
     feed = KnownBytes(sizes)
-    found = largest_piece(feed, lambda: True)
+    result = largest_piece(feed, lambda: True)
     if passes == 1:
-        assert found is None
+        assert result is None
         return
-    assert found is not None
-    assert found.piece == (place, place + 1)
-    assert found.is_smallest
+    assert result is not None
+    assert result.piece == (place, place + 1)
+    assert result.is_smallest
     assert len(feed.asked) <= 2 + passes.bit_length()
 
 
 def test_the_largest_of_several_passes_is_named() -> None:
     sizes = [1000, 1000, 700, 700, 700, 100, 100, 0]
-    found = largest_piece(KnownBytes(sizes), lambda: True)
-    assert found is not None
-    assert found.piece == (4, 5)
+    result = largest_piece(KnownBytes(sizes), lambda: True)
+    assert result is not None
+    assert result.piece == (4, 5)
 
 
 def test_a_range_ends_where_cuts_are_not_usable() -> None:
     sizes = [1000, 1000, None, None, None, 0, 0, 0]
-    found = largest_piece(KnownBytes(sizes), lambda: True)
-    assert found is not None
-    assert found.piece == (1, 5)
-    assert found.is_smallest
+    result = largest_piece(KnownBytes(sizes), lambda: True)
+    assert result is not None
+    assert result.piece == (1, 5)
+    assert result.is_smallest
 
 
 def test_nothing_is_found_without_a_usable_cut_or_a_change() -> None:
@@ -72,7 +72,7 @@ def test_nothing_is_found_without_a_usable_cut_or_a_change() -> None:
 
 def test_a_used_up_budget_leaves_a_larger_range_and_says_so() -> None:
     feed = KnownBytes([1000] * 20 + [0] * 20)
-    found = largest_piece(feed, lambda: len(feed.asked) < 4)
-    assert found is not None
-    assert not found.is_smallest
-    assert found.piece == (19, 29)
+    result = largest_piece(feed, lambda: len(feed.asked) < 4)
+    assert result is not None
+    assert not result.is_smallest
+    assert result.piece == (19, 29)

@@ -83,13 +83,13 @@ class Side:
 
 def dispatch(setup: CompileSetup, flags: tuple[str, ...], text: str) -> Dispatch:
     """The only dispatch of a configured executable, as this release compiles it."""
-    found = re.search(r"func\.func @(\S+)\(", text)
-    assert found
+    heading = re.search(r"func\.func @(\S+)\(", text)
+    assert heading
     code = compile_from(
-        setup, argv=flags, text=text, phase=CONFIGURATIONS, entry_point=found[1]
+        setup, argv=flags, text=text, phase=CONFIGURATIONS, entry_point=heading[1]
     )
     assert not isinstance(code, Failure), code
-    return Dispatch("e", found[1], code_bytes=code.code_bytes, code=code.code)
+    return Dispatch("e", heading[1], code_bytes=code.code_bytes, code=code.code)
 
 
 def proof_of_fixture(
@@ -222,16 +222,17 @@ def test_every_configuration_of_every_target_is_read_and_written_as_it_was(
     for release, stage in stages.items():
         for cell in stage.side.cells:
             (text,) = stage.texts(setups[release], cell, CONFIGURATIONS).values()
-            found = configurations(text)
+            all_configurations = configurations(text)
             assert (
-                len(found)
+                len(all_configurations)
                 == text.count("lowering_config = #")
                 + text.count("translation_info = #")
                 > 1
             )
             assert all(
-                text[each.start : each.end] == each.written(each.values)
-                for each in found
+                text[configuration.start : configuration.end]
+                == configuration.written(configuration.values)
+                for configuration in all_configurations
             )
             texts.setdefault(cell.key.target, {})[release] = text
     assert len(texts) == 8
@@ -257,9 +258,9 @@ def test_values_that_head_refuses_are_not_tried(
     row = dispatch(setups[HEAD], FLAGS["aarch64"], head)
     base = head.replace("vector_common_parallel = [", "vector_no_such = [")
     assert base != head and row.code_bytes
-    other = Dispatch("e", row.name, code_bytes=row.code_bytes + 1000)
+    larger = Dispatch("e", row.name, code_bytes=row.code_bytes + 1000)
     proof = prove_configuration(
-        setups[HEAD], FLAGS["aarch64"], ConfiguredPair(other, row, base, head)
+        setups[HEAD], FLAGS["aarch64"], ConfiguredPair(larger, row, base, head)
     )
     assert (proof.status, proof.compiles, proof.restored_bytes) == (NOT_TRIED, 2, None)
     assert proof.why.startswith("head does not compile with base's values: ")
@@ -286,9 +287,11 @@ def proof_by_arithmetic(
     """The proof where base's value of a knob takes its effect away from head's 10,000 B."""
 
     def compile_head(text: str) -> AloneCode | Failure:
-        (found,) = configurations(text)
+        (configuration,) = configurations(text)
         gone = sum(
-            effects[knob] for knob, value in found.values.items() if value == "1"
+            effects[knob]
+            for knob, value in configuration.values.items()
+            if value == "1"
         )
         return AloneCode(HEAD_BYTES - gone, None)
 

@@ -118,10 +118,13 @@ def test_the_own_ir_gives_the_own_code_at_each_cut(
     side = side_of(tmp_path, setup, SUMS)
     assert isinstance(side.source, str)
     with temporary_directory("passes-") as directory:
-        translation, known = printed_side(side, directory), registered(setup)
+        translation, registered_passes = (
+            printed_side(side, directory),
+            registered(setup),
+        )
         assert isinstance(translation, Translation)
-        assert isinstance(known, Registered)
-        splicer = Splicer(side, translation, known)
+        assert isinstance(registered_passes, Registered)
+        splicer = Splicer(side, translation, registered_passes)
         code = compile_from(
             setup,
             argv=side.argv,
@@ -188,13 +191,13 @@ def test_the_code_generators_diverge_where_instructions_are_selected(
             machine_passes(head, base),
         )
         untried = prove_pass(head, base, ladder_with(Rung(9), Rung(5)))
-    why = (
+    reason = (
         "prints its passes without their options, so its remaining passes cannot run"
         " (needs 3.12.0 or newer)"
     )
     assert untried.status == NOT_TRIED
     assert untried.why.startswith("3.11.0")
-    assert untried.why.endswith(why)
+    assert untried.why.endswith(reason)
     assert (measured_passes.bitcode, swapped.bitcode) == ("base", "head")
     assert [stage.name for stage in measured_passes.stages] == [
         *("finalize-isel", "machine-scheduler", "greedy", "prologepilog")

@@ -134,8 +134,11 @@ def test_an_alarm_that_does_not_hold_is_noise_with_both_values(
     measured = measure_sides(plans, resources)
     alarms = judge(diff(measured["base"], measured["head"]), [RULE]).findings
     assert {alarm.key.target for alarm in alarms} == {"rocm"}
-    found = recheck(plans, measured, rules, resources)
-    cell, steady = by_target(found["head"])["rocm"], by_target(found["base"])["rocm"]
+    rechecked = recheck(plans, measured, rules, resources)
+    cell, steady = (
+        by_target(rechecked["head"])["rocm"],
+        by_target(rechecked["base"])["rocm"],
+    )
     assert (
         cell.compiles == TIMES
         and len(cell.others) == 1
@@ -143,10 +146,12 @@ def test_an_alarm_that_does_not_hold_is_noise_with_both_values(
     )
     [delta] = (
         delta
-        for delta in diff(found["base"], found["head"])
+        for delta in diff(rechecked["base"], rechecked["head"])
         if delta.key.target == "rocm"
     )
-    sizes = sorted(one.metrics["artifact_bytes"] or 0 for one in (cell, *cell.others))
+    sizes = sorted(
+        outcome.metrics["artifact_bytes"] or 0 for outcome in (cell, *cell.others)
+    )
     assert (
         delta.noise
         == f"non-deterministic: the same command gives on head {sizes[0]:,} B or"
@@ -156,7 +161,7 @@ def test_an_alarm_that_does_not_hold_is_noise_with_both_values(
     assert {(alarm.level, alarm.is_open) for alarm in alarms} == {("warn", True)}, (
         "open, and said so"
     )
-    assert from_json(to_json(found["head"])) == found["head"]
+    assert from_json(to_json(rechecked["head"])) == rechecked["head"]
 
 
 def test_an_alarm_that_holds_for_every_pair_stays(
@@ -166,12 +171,12 @@ def test_an_alarm_that_holds_for_every_pair_stays(
     rule = {"do": "grow random", "kind": "direct", "argv": "backends=rocm"}
     head = install(tmp_path / "head", [rule], version="2.0", templates=TEMPLATES)
     plans, resources = sides(tmp_path, head)
-    found = recheck(plans, measure_sides(plans, resources), rules, resources)
-    cell = by_target(found["head"])["rocm"]
+    rechecked = recheck(plans, measure_sides(plans, resources), rules, resources)
+    cell = by_target(rechecked["head"])["rocm"]
     assert cell.compiles == TIMES and len(cell.others) == TIMES - 1
     [delta] = (
         delta
-        for delta in diff(found["base"], found["head"])
+        for delta in diff(rechecked["base"], rechecked["head"])
         if delta.key.target == "rocm"
     )
     assert delta.unstable and delta.state == "changed"
@@ -195,10 +200,12 @@ def test_steady_alarms_are_compiled_three_times_and_other_changes_twice(
             replace(RULE, fail=LevelSpec(relative=Ratio(Fraction(1, 1000), "0.1%"))),
         ),
     )
-    found = recheck(plans, measure_sides(plans, resources), lax, resources)
-    compiles = {name: cell.compiles for name, cell in by_target(found["head"]).items()}
+    rechecked = recheck(plans, measure_sides(plans, resources), lax, resources)
+    compiles = {
+        name: cell.compiles for name, cell in by_target(rechecked["head"]).items()
+    }
     assert compiles == {"rocm": 3, "vmvx": 2, "llvm-cpu-x86_64": 1}
-    assert not any(cell.others for side in found.values() for cell in side.cells)
+    assert not any(cell.others for side in rechecked.values() for cell in side.cells)
 
 
 def test_what_was_found_out_is_kept_and_not_asked_again(
@@ -206,11 +213,11 @@ def test_what_was_found_out_is_kept_and_not_asked_again(
 ) -> None:
     head = install(tmp_path / "head", [GROWS], version="2.0", templates=TEMPLATES)
     plans, resources = sides(tmp_path, head)
-    found = recheck(plans, measure_sides(plans, resources), rules, resources)
+    rechecked = recheck(plans, measure_sides(plans, resources), rules, resources)
     calls = head.compiles
     cached = measure_sides(plans, resources)
-    assert cached == found
-    assert recheck(plans, cached, rules, resources) == found
+    assert cached == rechecked
+    assert recheck(plans, cached, rules, resources) == rechecked
     assert head.compiles == calls
 
 
@@ -225,17 +232,21 @@ def test_repeating_costs_a_tenth_or_a_few_cells_whatever_changed(
     plans, resources = sides(
         tmp_path, head, cells_of(tmp_path, ["alpha", "beta"], targets)
     )
-    found = recheck(plans, measure_sides(plans, resources), rules, resources)
-    every = [cell for side in found.values() for cell in side.cells]
-    spent_work = sum((cell.compiles - 1) * compile_work(cell) for cell in every)
-    whole_work = sum(compile_work(cell) for cell in every)
-    dearest_work = max(compile_work(cell) for cell in every)
+    rechecked = recheck(plans, measure_sides(plans, resources), rules, resources)
+    all_cells = [cell for side in rechecked.values() for cell in side.cells]
+    spent_work = sum((cell.compiles - 1) * compile_work(cell) for cell in all_cells)
+    whole_work = sum(compile_work(cell) for cell in all_cells)
+    dearest_work = max(compile_work(cell) for cell in all_cells)
     assert 0.1 * whole_work - 2 * dearest_work < spent_work <= 0.1 * whole_work, (
         "a tenth is used, and no more"
     )
-    alone, resources = sides(tmp_path, head, cells_of(tmp_path, ["gamma"], targets[:6]))
-    found = recheck(alone, measure_sides(alone, resources), rules, resources)
-    assert len([cell for cell in found["head"].cells if cell.compiles > 1]) == FEW
+    other_plans, resources = sides(
+        tmp_path, head, cells_of(tmp_path, ["gamma"], targets[:6])
+    )
+    rechecked = recheck(
+        other_plans, measure_sides(other_plans, resources), rules, resources
+    )
+    assert len([cell for cell in rechecked["head"].cells if cell.compiles > 1]) == FEW
 
 
 def test_a_side_that_was_measured_earlier_is_not_compiled_again(
@@ -244,9 +255,9 @@ def test_a_side_that_was_measured_earlier_is_not_compiled_again(
     head = install(tmp_path / "head", [GROWS], version="2.0", templates=TEMPLATES)
     plans, resources = sides(tmp_path, head)
     measured = measure_sides(plans, resources)
-    found = recheck(plans[1:], measured, rules, resources)
-    assert found["base"] == measured["base"]
-    assert min(cell.compiles for cell in found["head"].cells) > 1
+    rechecked = recheck(plans[1:], measured, rules, resources)
+    assert rechecked["base"] == measured["base"]
+    assert min(cell.compiles for cell in rechecked["head"].cells) > 1
 
 
 def test_a_failure_that_does_not_repeat_itself_is_noise(
@@ -261,10 +272,10 @@ def test_a_failure_that_does_not_repeat_itself_is_noise(
         for delta in diff(measured["base"], measured["head"])
         if delta.state == "newly-broken"
     } == {"rocm"}
-    found = recheck(plans, measured, rules, resources)
+    rechecked = recheck(plans, measured, rules, resources)
     [delta] = (
         delta
-        for delta in diff(found["base"], found["head"])
+        for delta in diff(rechecked["base"], rechecked["head"])
         if delta.key.target == "rocm"
     )
     assert delta.state == "same" and "or a failure" in delta.noise

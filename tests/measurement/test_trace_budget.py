@@ -114,8 +114,10 @@ def test_ladders_are_measured_largest_first_and_the_other_order_with_what_is_lef
         return within_work(sides, MOVED, work)
 
     everything = ladders(None)
-    assert [(one.key, one.delta) for one in everything] == MOVED
-    assert [one.both_orders for one in everything[:11]] == [
+    assert [
+        (wanted_ladder.key, wanted_ladder.delta) for wanted_ladder in everything
+    ] == MOVED
+    assert [wanted_ladder.both_orders for wanted_ladder in everything[:11]] == [
         *[True] * BOTH_ORDERS,
         False,
     ]
@@ -128,7 +130,9 @@ def test_ladders_are_measured_largest_first_and_the_other_order_with_what_is_lef
         *MOVED[0], both_orders=False, with_proof=False
     )
     many = ladders(1_000_000)
-    assert [(one.key, one.delta) for one in many[:15]] == MOVED[:15]
+    assert [
+        (wanted_ladder.key, wanted_ladder.delta) for wanted_ladder in many[:15]
+    ] == MOVED[:15]
     assert many == ladders(1_000_000)
 
 
@@ -136,12 +140,12 @@ def test_an_example_of_each_root_cause_comes_first() -> None:
     small, large = (replace(row, code="A" * 16) for row in (ROWS[-1], ROWS[0]))
     deltas = [
         DispatchDelta(
-            replace(row, code="B" * 16, code_bytes=(row.code_bytes or 0) + more),
+            replace(row, code="B" * 16, code_bytes=(row.code_bytes or 0) + added_bytes),
             row,
             "same-source",
             "codegen",
         )
-        for row, more in ((large, 16), (small, 8))
+        for row, added_bytes in ((large, 16), (small, 8))
     ]
     explanations = {KEY: Explanation("codegen", "code", "", dispatches=tuple(deltas))}
     assert [delta for _, delta in worth_laddering(explanations)] == deltas
@@ -150,13 +154,13 @@ def test_an_example_of_each_root_cause_comes_first() -> None:
         {KEY: Explanation("codegen", "", "", dispatches=(deltas[1],))},
     )
     assert worth_laddering(explanations, [root])[0] == (KEY, deltas[1])
-    (other,) = root_causes(
+    (other_root,) = root_causes(
         diff(side(), side()),
         {KEY: Explanation("codegen", "", "", dispatches=(deltas[0],))},
     )
-    both = [root, replace(other, cells=())]
-    assert worth_laddering(explanations, both)[0] == (KEY, deltas[0])
-    assert worth_laddering(explanations, both, failing=[KEY])[0] == (
+    two_roots = [root, replace(other_root, cells=())]
+    assert worth_laddering(explanations, two_roots)[0] == (KEY, deltas[0])
+    assert worth_laddering(explanations, two_roots, failing=[KEY])[0] == (
         KEY,
         deltas[1],
     ), "what fails comes first"
@@ -171,11 +175,14 @@ def test_a_proof_costs_a_compile_for_each_value_and_is_left_out_where_it_does_no
     )
     delta = DispatchDelta(base, head, "same-source", "strategy")
     sides = {"base": side(), "head": side()}
-    alone = WRITTEN_WORK + ladder_work(base, head, both_orders=False)
+    work_without_proof = WRITTEN_WORK + ladder_work(base, head, both_orders=False)
     proof = ladder_work(base, head, both_orders=False) * 4 // 10
-    for work, has_proof in ((alone + proof - 1, False), (alone + proof, True)):
-        (wanted,) = within_work(sides, [(KEY, delta)], work)
-        assert wanted.with_proof is has_proof
+    for work, has_proof in (
+        (work_without_proof + proof - 1, False),
+        (work_without_proof + proof, True),
+    ):
+        (wanted_ladder,) = within_work(sides, [(KEY, delta)], work)
+        assert wanted_ladder.with_proof is has_proof
     (same,) = within_work(sides, [(KEY, replace(delta, base=head))], None)
     assert not same.with_proof
 

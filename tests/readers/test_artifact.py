@@ -79,15 +79,15 @@ def disguised(data: bytes) -> bytes:
 )
 def test_executables_of_an_unknown_format_are_no_constants(name: str) -> None:
     data = fixture(name)
-    known, hidden = read_artifact(data), read_artifact(disguised(data))
+    original, hidden = read_artifact(data), read_artifact(disguised(data))
     assert (hidden.executable_bytes, hidden.rodata_bytes, hidden.executables) == (
         None,
         None,
         (),
     )
     assert (hidden.vm_bytes, hidden.unattributed_bytes) == (
-        known.vm_bytes,
-        known.unattributed_bytes,
+        original.vm_bytes,
+        original.unattributed_bytes,
     )
     assert hidden.unread == (
         (
@@ -99,13 +99,13 @@ def test_executables_of_an_unknown_format_are_no_constants(name: str) -> None:
 
 def test_an_artifact_that_loads_no_executables_has_none() -> None:
     data = fixture("dense.cuda.vmfb")
-    known, idle = (
+    original, idle = (
         read_artifact(data),
         read_artifact(disguised(data).replace(b"hal.executable.", b"hal.somethings.")),
     )
     assert (idle.executable_bytes, idle.unread) == (0, ())
-    assert known.executable_bytes and known.rodata_bytes
-    assert idle.rodata_bytes == known.executable_bytes + known.rodata_bytes
+    assert original.executable_bytes and original.rodata_bytes
+    assert idle.rodata_bytes == original.executable_bytes + original.rodata_bytes
 
 
 def test_an_executable_that_cannot_be_read_keeps_its_bytes_and_says_why() -> None:
@@ -211,10 +211,10 @@ def test_the_code_is_the_bytecode_of_the_function() -> None:
         [
             entry.code
             for entry in VM_MODULE.read(
-                data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+                data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
             ).entry_points
         ]
-        for at in range(bytecode.start, bytecode.end)
+        for position in range(bytecode.start, bytecode.end)
     ]
     assert (
         sum(codes[0] != matmul for codes in differ)
@@ -263,8 +263,8 @@ def test_the_program_name_and_the_launch_of_an_export() -> None:
             [two, PTX],
         )
     )
-    found = [(entry.name, entry.workgroup_bytes) for entry in reading.entry_points]
-    assert found == [("other", 1), ("kernel", 2), ("kernel", 3)]
+    launches = [(entry.name, entry.workgroup_bytes) for entry in reading.entry_points]
+    assert launches == [("other", 1), ("kernel", 2), ("kernel", 3)]
 
 
 @pytest.mark.parametrize(

@@ -128,32 +128,31 @@ def test_sources_that_contradict_each_other_are_not_believed() -> None:
     statistics = (CPU.statistics or "").replace(
         '"dispatch-count": 5', '"dispatch-count": 6'
     )
-    found = check(measure(replace(CPU, statistics=statistics)))
-    assert (found.metrics["dispatch_sites"], found.metrics["executables"]) == (None, 4)
+    cell = check(measure(replace(CPU, statistics=statistics)))
+    assert (cell.metrics["dispatch_sites"], cell.metrics["executables"]) == (None, 4)
     assert (
-        "5" in found.reasons["dispatch_sites"]
-        and "6" in found.reasons["dispatch_sites"]
+        "5" in cell.reasons["dispatch_sites"] and "6" in cell.reasons["dispatch_sites"]
     )
     program = replace(PROGRAM, entry_points=PROGRAM.entry_points[:3])
-    found = check(measure(replace(on("rocm"), program=program)))
-    assert found.metrics["entry_points"] is None
-    assert found.reasons["entry_points"] == "the program's IR has 3, the artifact 4"
+    cell = check(measure(replace(on("rocm"), program=program)))
+    assert cell.metrics["entry_points"] is None
+    assert cell.reasons["entry_points"] == "the program's IR has 3, the artifact 4"
 
 
 def test_either_source_alone_is_enough() -> None:
     assert check(measure(replace(CPU, statistics=None))).metrics["dispatch_sites"] == 5
-    found = check(
+    cell = check(
         measure(replace(CPU, program=None, reasons={"program": "no bindings"}))
     )
-    assert (found.metrics["dispatch_sites"], found.metrics["executables"]) == (5, 4)
+    assert (cell.metrics["dispatch_sites"], cell.metrics["executables"]) == (5, 4)
     assert (
-        found.metrics["linalg_ops"] is None
-        and found.reasons["linalg_ops"] == "no bindings"
+        cell.metrics["linalg_ops"] is None
+        and cell.reasons["linalg_ops"] == "no bindings"
     )
     assert (
-        found.metrics["stack_max_bytes"] is None
+        cell.metrics["stack_max_bytes"] is None
     )  # which functions are entry points is not known
-    assert found.dispatches == ()
+    assert cell.dispatches == ()
 
 
 WHY = "--stack-usage-file is unknown to 3.10.0"
@@ -189,20 +188,20 @@ WHY = "--stack-usage-file is unknown to 3.10.0"
 def test_what_is_missing_has_its_reason(
     missing: dict[str, Any], metric: str, reason: str
 ) -> None:
-    found = check(measure(replace(CPU, **missing)))
-    assert found.metrics[metric] is None
-    assert reason in found.reasons[metric]
+    cell = check(measure(replace(CPU, **missing)))
+    assert cell.metrics[metric] is None
+    assert reason in cell.reasons[metric]
 
 
 def test_what_is_malformed_costs_only_what_it_says() -> None:
-    found = check(measure(replace(CPU, artifact=b"x" * 77)))
-    assert found.metrics["artifact_bytes"] == 77
-    assert {found.metrics[name] for name in ARTIFACT_PARTS} == {None}
-    found = check(measure(replace(CPU, objects=(b"no object",))))
-    assert {(dispatch.code_bytes, dispatch.code) for dispatch in found.dispatches} == {
+    cell = check(measure(replace(CPU, artifact=b"x" * 77)))
+    assert cell.metrics["artifact_bytes"] == 77
+    assert {cell.metrics[name] for name in ARTIFACT_PARTS} == {None}
+    cell = check(measure(replace(CPU, objects=(b"no object",))))
+    assert {(dispatch.code_bytes, dispatch.code) for dispatch in cell.dispatches} == {
         (None, None)
     }
-    assert found.reasons["objects"]
+    assert cell.reasons["objects"]
     usage = f"{CPU.stack_usage}module:powf\t4096\tstatic\n"
     for products in (
         replace(CPU, objects=(b"no object",)),
@@ -227,22 +226,22 @@ def read_as(executables: Sequence[Reading], *unread: str, size: int = 60) -> Any
 
 
 def test_an_executable_that_no_reader_knows_leaves_no_maximum() -> None:
-    found = check(
+    cell = check(
         measure(on("rocm"), read_as((), "executable of 9 bytes: unknown format"))
     )
     for name in ("stack_max_bytes", "workgroup_memory_max_bytes"):
-        assert (found.metrics[name], found.reasons[name]) == (
+        assert (cell.metrics[name], cell.reasons[name]) == (
             None,
             "executable of 9 bytes: unknown format",
         )
     assert (
-        found.metrics["entry_points"] == 4
+        cell.metrics["entry_points"] == 4
     )  # the IR knows, and the artifact cannot contradict
 
 
 def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> None:
     two = Reading("spirv", 60, {}, (EntryPoint(MATMUL, 8), EntryPoint(SOFTMAX, 8)))
-    products, rest = (
+    products, caution = (
         replace(on("rocm"), backend="vulkan-spirv"),
         "the others cannot be separated from constants",
     )
@@ -254,11 +253,11 @@ def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> N
             "1 of at least 4",
         ),  # by the statistics
     ):
-        found = check(measure(replace(products, program=program), read_as([reading])))
-        reason = f"the readable executables have {count} entry points; {rest}"
+        cell = check(measure(replace(products, program=program), read_as([reading])))
+        reason = f"the readable executables have {count} entry points; {caution}"
         for name in ("executable_bytes", "rodata_bytes"):
-            assert (found.metrics[name], found.reasons[name]) == (None, reason)
-        assert (found.metrics["artifact_bytes"], found.metrics["vm_bytes"]) == (
+            assert (cell.metrics[name], cell.reasons[name]) == (None, reason)
+        assert (cell.metrics["artifact_bytes"], cell.metrics["vm_bytes"]) == (
             len(products.artifact),
             40,
         )
@@ -269,7 +268,7 @@ def test_executables_of_an_unknown_format_are_not_known() -> None:
     artifact = products.artifact.replace(b"\x7fELF", b"what").replace(
         b"HIP1", b"\0" * 4
     )
-    found, known = (
+    cell, expected = (
         check(measure(replace(products, artifact=artifact))),
         measure(products).metrics,
     )
@@ -279,8 +278,8 @@ def test_executables_of_an_unknown_format_are_not_known() -> None:
         "stack_max_bytes",
         "workgroup_memory_max_bytes",
     ):
-        assert found.metrics[name] is None
-        assert "the bot cannot read its executables" in found.reasons[name]
+        assert cell.metrics[name] is None
+        assert "the bot cannot read its executables" in cell.reasons[name]
     for name in (
         "artifact_bytes",
         "vm_bytes",
@@ -288,7 +287,7 @@ def test_executables_of_an_unknown_format_are_not_known() -> None:
         "dispatch_sites",
         "entry_points",
     ):
-        assert found.metrics[name] == known[name]
+        assert cell.metrics[name] == expected[name]
 
 
 @given(
@@ -369,7 +368,7 @@ def test_names_match_exactly_or_as_the_only_two_of_one_spelling(
 
 def test_everything_the_artifact_says_is_kept() -> None:
     """Without the program's IR it alone speaks, and entry points of one name stay apart."""
-    said = EntryPoint(
+    entry = EntryPoint(
         "f", 10, 20, 30, vgprs=4, sgprs=5, vgpr_spills=6, sgpr_spills=7, code="abcd"
     )
     row = Dispatch(
@@ -387,11 +386,11 @@ def test_everything_the_artifact_says_is_kept() -> None:
         sgpr_spills=7,
         code="abcd",
     )
-    assert merged(["f"], said) == (row,)
-    alone = replace(row, executable="", kind="other", sites=None)
-    assert merged(None, said, replace(said, code="wxyz")) == (
-        alone,
-        replace(alone, code="wxyz"),
+    assert merged(["f"], entry) == (row,)
+    nameless = replace(row, executable="", kind="other", sites=None)
+    assert merged(None, entry, replace(entry, code="wxyz")) == (
+        nameless,
+        replace(nameless, code="wxyz"),
     )
 
 
@@ -432,7 +431,7 @@ def test_no_allocation_at_all_is_zero_but_a_missing_function_is_none(
 
 
 def test_strategies_are_found_by_name_or_spelling() -> None:
-    for strategies, found in (
+    for strategies, expected in (
         (None, None),
         ({"main$f": "tiles"}, "tiles"),
         ({"main_f": "tiles"}, "tiles"),
@@ -441,7 +440,7 @@ def test_strategies_are_found_by_name_or_spelling() -> None:
             *merged(["main$f"], strategies=strategies),
             *merged(None, EntryPoint("main$f"), strategies=strategies),
         )
-        assert [row.strategy for row in rows] == [found, found]
+        assert [row.strategy for row in rows] == [expected, expected]
 
 
 # What the compiler itself reports: real lines, missing keys, and anything else refused.
@@ -510,10 +509,10 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 )
 def test_a_missing_key_is_none_and_never_zero(missing: str) -> None:
     document = json.loads(STATISTICS.replace(f'"{missing}"', '"renamed"'))
-    found = read_statistics(json.dumps(document))
-    assert found["dispatch_sites"] is None or missing == "executable"
-    assert found["executables"] is None or missing in ("execution", "dispatch-count")
-    assert 0 not in (found["dispatch_sites"], found["executables"])
+    figures = read_statistics(json.dumps(document))
+    assert figures["dispatch_sites"] is None or missing == "executable"
+    assert figures["executables"] is None or missing in ("execution", "dispatch-count")
+    assert 0 not in (figures["dispatch_sites"], figures["executables"])
 
 
 @pytest.mark.parametrize("value", ["5", 5.0, True, -1, [], {}, 2**53 + 1])

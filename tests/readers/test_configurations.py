@@ -115,9 +115,13 @@ def test_every_kind_of_configuration_is_read_and_written_as_it_was(
         .replace("FILL", "#a.b")
         .replace("INFO", "pipeline = X")
     )
-    *_, found = configurations(whole)
-    assert dict(found.values) == KINDS[attribute]
-    assert (found.written(found.values) if found.values else attribute) == attribute
+    *_, configuration = configurations(whole)
+    assert dict(configuration.values) == KINDS[attribute]
+    assert (
+        configuration.written(configuration.values)
+        if configuration.values
+        else attribute
+    ) == attribute
 
 
 PLACES = {
@@ -152,11 +156,11 @@ PLACES = {
 def test_the_operation_is_found_wherever_its_attributes_are(
     line: str, place: str
 ) -> None:
-    (found,) = configurations(
+    (configuration,) = configurations(
         "builtin.module"
         f" {{\n{line.replace('C}', 'lowering_config = #q.lowering_config<v = 1>}')}\n}}"
     )
-    assert (found.place, found.values) == (place, {"v": "1"})
+    assert (configuration.place, configuration.values) == (place, {"v": "1"})
 
 
 def test_texts_and_other_attributes_that_look_like_a_configuration_are_none() -> None:
@@ -213,23 +217,25 @@ def test_chosen_values_alone_are_put_into_head() -> None:
 @pytest.mark.parametrize("family", OLD)
 def test_a_pipeline_is_the_same_in_both_spellings(family: str) -> None:
     old, new = OLD[family], NEW[family]
-    rest = " workgroup_size = [64, 1, 1], {peel}"
-    assert differing(text(old + rest), text(new + rest)) == ()
-    other = {
+    remainder = " workgroup_size = [64, 1, 1], {peel}"
+    assert differing(text(old + remainder), text(new + remainder)) == ()
+    variant = {
         "old": old.replace("Base", "").replace("Double", "") + "2",
         "new": new.replace(">", "2>"),
     }
-    other = {
+    variant = {
         key: value.replace("Base", "").replace("Double", "")
-        for key, value in other.items()
+        for key, value in variant.items()
     }
-    assert differing(text(old + rest), text(other["new"] + rest)) == ("pipeline",)
-    assert put(text(other["new"] + rest), text(old + rest), "pipeline") == text(
-        new + rest
+    assert differing(text(old + remainder), text(variant["new"] + remainder)) == (
+        "pipeline",
     )
-    assert put(text(other["old"] + rest), text(new + rest), "pipeline") == text(
-        old + rest
-    )
+    assert put(
+        text(variant["new"] + remainder), text(old + remainder), "pipeline"
+    ) == text(new + remainder)
+    assert put(
+        text(variant["old"] + remainder), text(new + remainder), "pipeline"
+    ) == text(old + remainder)
 
 
 def test_the_pipeline_of_vmvx_is_the_same_in_both_spellings() -> None:

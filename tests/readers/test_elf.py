@@ -70,14 +70,17 @@ def flipped(data: bytes, at: int) -> bytes:
 def place(data: bytes, name: str) -> tuple[int, int]:
     """Where a file has the code or the data of a name, and how much."""
     elf = parse_elf(data)
-    (own,) = (
+    (named_symbol,) = (
         symbol
         for kind in (STT_FUNC, STT_OBJECT)
         for symbol in elf.symbols(kind)
         if symbol.name == name
     )
-    section = elf.sections[own.section]
-    return section.span.start + own.value - section.address, own.size_bytes
+    section = elf.sections[named_symbol.section]
+    return (
+        section.span.start + named_symbol.value - section.address,
+        named_symbol.size_bytes,
+    )
 
 
 @pytest.mark.parametrize("tool", ["readelf", "llvm-readelf"])
@@ -94,8 +97,8 @@ def test_parts_are_those_of_readelf(name: str, tool: str) -> None:
     def total(kind: str, *flags: str) -> int:
         return sum(
             int(size, 16)
-            for _, type_, size, own in sections
-            if type_ == kind and own.strip("MSILl") in flags
+            for _, type_, size, section_flags in sections
+            if type_ == kind and section_flags.strip("MSILl") in flags
         )
 
     assert parts["text"] == total("PROGBITS", "AX")
@@ -131,12 +134,15 @@ def test_function_sizes_are_those_of_readelf(name: str, tool: str) -> None:
         if len(columns) >= 8 and columns[3] == "FUNC" and columns[6] != "UND":
             expected[columns[7]] = expected.get(columns[7], 0) + int(columns[2], 0)
     assert len(expected) > 30
-    found = function_codes(fixture(name))
-    assert {each: code.code_bytes for each, code in found.items()} == expected
+    codes = function_codes(fixture(name))
+    assert {function: code.code_bytes for function, code in codes.items()} == expected
     assert sum(expected.values()) == READ(fixture(name)).parts["text"]
-    assert {each for each in found if "dispatch" in each} == {MATMUL, REDUCTION}
-    assert all(re.fullmatch(r"[\w-]{16}", code.code or "") for code in found.values())
-    assert found[MATMUL].code != found[REDUCTION].code
+    assert {function for function in codes if "dispatch" in function} == {
+        MATMUL,
+        REDUCTION,
+    }
+    assert all(re.fullmatch(r"[\w-]{16}", code.code or "") for code in codes.values())
+    assert codes[MATMUL].code != codes[REDUCTION].code
 
 
 @pytest.mark.parametrize("name", OBJECTS)
@@ -152,13 +158,15 @@ def test_neither_names_nor_ordinals_count_and_each_byte_does_for_its_function_al
     assert codes["main_dispatch_7_conv___48x96x40_f32"].code == before[MATMUL].code
     assert codes[REDUCTION] == before[REDUCTION]
     start, size = place(data, MATMUL)
-    changes = [(start + at, MATMUL) for at in (0, size // 2, size - 1)]
+    changes = [(start + offset, MATMUL) for offset in (0, size // 2, size - 1)]
     # `exp` and `specialcase` use no data of `powf`, which has its tables from there.
-    for at, function in (*changes, (place(data, "__powf_log2_data")[0], "powf")):
-        after = function_codes(flipped(data, at))
-        assert {each for each, code in before.items() if after[each] != code} == {
-            function
-        }
+    for position, function in (*changes, (place(data, "__powf_log2_data")[0], "powf")):
+        after = function_codes(flipped(data, position))
+        assert {
+            function_name
+            for function_name, code in before.items()
+            if after[function_name] != code
+        } == {function}
 
 
 def test_local_functions_of_one_name_count_together() -> None:
@@ -172,8 +180,8 @@ def test_local_functions_of_one_name_count_together() -> None:
 def sized(size: int) -> bytes:
     """An object whose function claims to be so large."""
     data = tiny_object(64, "<")
-    at = data.index(struct.pack("<IBBHQQ", 1, 2, 0, 1, 0, 24)) + 16
-    return data[:at] + size.to_bytes(8, "little") + data[at + 8 :]
+    position = data.index(struct.pack("<IBBHQQ", 1, 2, 0, 1, 0, 24)) + 16
+    return data[:position] + size.to_bytes(8, "little") + data[position + 8 :]
 
 
 def test_a_function_larger_than_its_section_is_refused() -> None:
@@ -219,25 +227,25 @@ def linked(
 
 
 def test_where_a_constant_lies_does_not_count() -> None:
-    here = linked(b"CONST123", -4)
-    assert here == linked(b"\0" * 8 + b"CONST123", 4) and here["kernel"].code
-    for other in (
+    code = linked(b"CONST123", -4)
+    assert code == linked(b"\0" * 8 + b"CONST123", 4) and code["kernel"].code
+    for changed in (
         linked(b"\0" * 8 + b"CONST124", 4),
         linked(b"CONST123", -4, type_=4),
         linked(b"CONST123", -4, offset=5),
     ):
-        assert here != other
+        assert code != changed
 
 
 def test_a_constant_of_unknown_size_ends_where_the_next_begins() -> None:
     """On x86-64 the addend of type 2 is 4 bytes short of the offset."""
-    alone = linked(b"CONST123", -4, flags=2)
+    unbounded = linked(b"CONST123", -4, flags=2)
     assert (
-        alone
+        unbounded
         == linked(b"OTHER678CONST123", 4, flags=2)
         == linked(b"CONST123OTHER678", -4, flags=2, more=4)
     )
-    assert alone != linked(b"CONST123OTHER678", -4, flags=2)
+    assert unbounded != linked(b"CONST123OTHER678", -4, flags=2)
 
 
 def test_relocations_that_cannot_be_are_refused_and_hidden_ones_leave_the_code_unknown() -> (
@@ -446,12 +454,12 @@ def test_machine_code_and_registers_are_those_of_readelf() -> None:
 
 
 def test_registers_and_spills_of_the_print() -> None:
-    found = {
+    entries = {
         code.name: code
         for code in assembled(SPILLED.replace("'k'", "'main'") + SAID).entry_points
     }
-    assert found["k"] == EntryPoint("k", registers=255, spill_bytes=16)
-    assert found["helper"] == EntryPoint("helper", spill_bytes=5)
+    assert entries["k"] == EntryPoint("k", registers=255, spill_bytes=16)
+    assert entries["helper"] == EntryPoint("helper", spill_bytes=5)
     with pytest.raises(
         MalformedBinary, match="ptxas prints nothing about 'main_dispatch_"
     ):

@@ -78,8 +78,8 @@ def test_a_real_model_and_one_line_of_it(worker: Child, input_phase: Any) -> Non
     )
     files = [input_phase("base", text), input_phase("head", with_relu(text))]
     base, head = (asked(worker, file) for file in files)
-    for said, file in zip((base, head), files, strict=True):
-        assert said["operations"] == counted(file.read_text())
+    for contents, file in zip((base, head), files, strict=True):
+        assert contents["operations"] == counted(file.read_text())
     assert difference(base["operations"], head["operations"]) == {
         "linalg.generic": 1,
         "arith.cmpf": 1,

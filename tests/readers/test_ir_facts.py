@@ -225,8 +225,8 @@ def asked(worker: Child, home: Path, *parts: str) -> Interface:
 def test_a_plain_function_its_parameters_and_its_target(
     worker: Child, tmp_path: Path
 ) -> None:
-    found = asked(worker, tmp_path, DEVICE, PLAIN)
-    (main,) = found.functions
+    facts = asked(worker, tmp_path, DEVICE, PLAIN)
+    (main,) = facts.functions
     assert main.name == "main"
     assert main.arguments == (
         "tensor<4xf32>",
@@ -237,13 +237,13 @@ def test_a_plain_function_its_parameters_and_its_target(
     assert main.results == ("tensor<4xf32>", "i32", "tensor<2xui8>")
     named = [
         (parameter.scope, parameter.key, parameter.type)
-        for parameter in found.parameters
+        for parameter in facts.parameters
     ]
     assert named == [
         ("model", "a.weight", "tensor<4x2xf32>"),
         ("", "bare", "tensor<3xi8>"),
     ]
-    (target,) = found.targets
+    (target,) = facts.targets
     assert (target.backend, target.format, target.features) == (
         "llvm-cpu",
         "embedded-elf-x86_64",
@@ -261,8 +261,8 @@ def test_a_function_that_waits_for_another_has_the_other_s_types(
         ("tensor<1x?xi32>",),
         ("tensor<1x?xi32>",),
     )
-    (alone,) = asked(worker, tmp_path, FENCED).functions
-    assert alone.name == "main$async" and alone.arguments[1:] == (
+    (function,) = asked(worker, tmp_path, FENCED).functions
+    assert function.name == "main$async" and function.arguments[1:] == (
         "!hal.fence",
         "!hal.fence",
     )
@@ -275,8 +275,8 @@ def test_every_target_of_a_device_is_told(worker: Child, tmp_path: Path) -> None
     device = """util.global private @__device_0 = #hal.device.target<"local", [
       #hal.executable.target<"vmvx", "vmvx-bytecode-fb">,
       #hal.executable.target<"llvm-cpu", "embedded-elf-arm_64", {cpu_features = "+neon"}>]> : !hal.device\n"""
-    told = asked(worker, tmp_path, device).targets
-    assert [(each.backend, each.features) for each in told] == [
+    targets = asked(worker, tmp_path, device).targets
+    assert [(target.backend, target.features) for target in targets] == [
         ("vmvx", ()),
         ("llvm-cpu", ("+neon",)),
     ]
@@ -306,8 +306,8 @@ def test_an_answer_of_another_form_is_refused() -> None:
 def test_types_are_taken_apart(
     text: str, tensor: Tensor, size_bytes: int | None
 ) -> None:
-    found = parsed(text)
-    assert found == tensor and found.size_bytes == size_bytes
+    parsed_type = parsed(text)
+    assert parsed_type == tensor and parsed_type.size_bytes == size_bytes
 
 
 @pytest.mark.parametrize(

@@ -116,14 +116,14 @@ def test_layers_of_a_quantised_model_differ_in_constants_and_shapes(
     five = next(family for family in families if "main_dispatch_5" in family["members"])
     assert (five["kind"], five["members"]) == (
         "static-shapes",
-        [f"main_dispatch_{at}" for at in (5, 7, 9, 11)],
+        [f"main_dispatch_{number}" for number in (5, 7, 9, 11)],
     )
-    shapes, constants, *_, more = five["varying"]
+    shapes, constants, *_, remark = five["varying"]
     assert shapes == "argument 0: 56x56x64, 56x56x128, 28x28x128, 28x28x256"
     assert constants.startswith(
         "tensor<128xi8> constant of linalg.generic: dense<"
     ) and constants.endswith("values)")
-    assert len(five["varying"]) == 5 and more == "… and 3 more"
+    assert len(five["varying"]) == 5 and remark == "… and 3 more"
     order = [
         (FAMILY_KINDS.index(family["kind"]), -len(family["members"]))
         for family in families
@@ -146,7 +146,8 @@ def _scaled(value: int) -> list[str]:
 )
 def test_any_constants_are_one_family(find: Find, values: list[int]) -> None:
     (family,) = find(
-        None, *((f"d{at}", _scaled(value), 4) for at, value in enumerate(values))
+        None,
+        *((f"d{number}", _scaled(value), 4) for number, value in enumerate(values)),
     )
     assert (family["kind"], len(family["members"])) == ("constants", len(values))
     assert (family["varying"] == [*IDENTICAL]) == (len(set(values)) == 1)

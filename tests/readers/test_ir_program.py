@@ -107,9 +107,14 @@ def test_phases_that_are_not_at_hand_say_nothing(worker: Child, dumps: Path) -> 
         **{key: path for key, path in paths(dumps).items() if key not in OPTIONAL},
     )
     assert absent == ask(worker, dumps, **dict.fromkeys(OPTIONAL))
-    given: dict[str, Any] = {"phases": {}, "sources": [], "sites": [], "families": None}
-    given |= {"operations": None, "places": {}, "linalg_ops_unfused": None}
-    assert absent == {**ANSWERS["program"], **given}
+    unknown: dict[str, Any] = {
+        "phases": {},
+        "sources": [],
+        "sites": [],
+        "families": None,
+    }
+    unknown |= {"operations": None, "places": {}, "linalg_ops_unfused": None}
+    assert absent == {**ANSWERS["program"], **unknown}
 
 
 def test_the_answer_on_prepared_dumps(worker: Child) -> None:
@@ -473,8 +478,8 @@ def test_counts_are_the_compilers_own(
     )
     (stream,) = tmp_path.glob("*.7.stream.mlir")
     groups = json.loads(counts.read_text())["stream-aggregate"].values()
-    said = {key: value for group in groups for key, value in group.items()}
-    found = schedule(worker, str(stream))
+    statistics = {key: value for group in groups for key, value in group.items()}
+    program = schedule(worker, str(stream))
     keys = ("fills", "copies", "awaits", "submissions", "allocated_bytes")
     names = (
         "fill-count",
@@ -483,15 +488,18 @@ def test_counts_are_the_compilers_own(
         "submission-count",
         "transient-memory-size",
     )
-    assert [found[key] for key in keys] == [said[name] for name in names]
+    assert [program[key] for key in keys] == [statistics[name] for name in names]
     if model == VARIABLE:  # it counts once, and the compiler does not know its size
         assert (
-            found["variable_bytes"],
-            said["variable-size"],
-            said["variable-count"],
+            program["variable_bytes"],
+            statistics["variable-size"],
+            statistics["variable-count"],
         ) == (256, 0, 1)
     else:
-        assert (found["program_memory_bytes"], found["dynamic_buffers"]) == (None, 3)
+        assert (program["program_memory_bytes"], program["dynamic_buffers"]) == (
+            None,
+            3,
+        )
 
 
 @pytest.mark.parametrize(
@@ -520,13 +528,13 @@ def test_the_most_that_is_held_at_once(
     worker: Child, tmp_path: Path, old: str, new: str, most: int
 ) -> None:
     assert re.search(old, SCHEDULE)
-    found = schedule(
+    program = schedule(
         worker, written(tmp_path, re.sub(old, new, SCHEDULE) if old else SCHEDULE)
     )
     assert (
-        found["program_memory_bytes"],
-        found["dynamic_buffers"],
-        found["variable_bytes"],
+        program["program_memory_bytes"],
+        program["dynamic_buffers"],
+        program["variable_bytes"],
     ) == (most, 1, 0)
 
 
@@ -559,27 +567,32 @@ def configured(worker: Child, path: str) -> Any:
 
 def test_strategies_of_the_compilers_own_dumps(worker: Child, dumps: Path) -> None:
     path = dumps / "named.9.executable-configurations.mlir"
-    found, text = configured(worker, str(path))["functions"], path.read_text()
-    assert [*found] == [
+    strategies, text = configured(worker, str(path))["functions"], path.read_text()
+    assert [*strategies] == [
         row["entry_point"] for row in ANSWERS["program"]["entry_points"]
     ]
     read = list[list[str]]()
-    for line in found.values():
+    for line in strategies.values():
         pipeline, *configurations = line.split(" | ")
         assert re.match(
             r"(CPU)?DoubleTilingExpert( \{enable_loop_peeling\})?$", pipeline
         )
         read += [configuration.split(": ", 1) for configuration in configurations]
     # Nothing of them is lost, as another reader says that takes them from the text.
-    written = [each for each in configurations_of(text) if not each.is_translation]
+    written = [
+        configuration
+        for configuration in configurations_of(text)
+        if not configuration.is_translation
+    ]
     bodies = (
-        each.written(each.values).partition("<")[2].removesuffix(">")
-        for each in written
+        configuration.written(configuration.values).partition("<")[2].removesuffix(">")
+        for configuration in written
     )
     assert read == [
-        [each.operation, body] for each, body in zip(written, bodies, strict=True)
+        [configuration.operation, body]
+        for configuration, body in zip(written, bodies, strict=True)
     ]
-    assert len(read) > len(found)
+    assert len(read) > len(strategies)
 
 
 CONFIGURED = """
@@ -621,7 +634,7 @@ def test_strategies_in_all_notations(worker: Child, tmp_path: Path) -> None:
         re.findall(r"hal\.executable\.variant .*?\n  \} \}", CONFIGURED, flags=re.S)[0],
         0,
     )
-    other = variant.replace("@fb", "@fc").replace(
+    tiled_variant = variant.replace("@fb", "@fc").replace(
         "lowering_config = #config", "lowering_config = #tiles"
     )
     for notation, pipeline in PIPELINES.items():
@@ -635,7 +648,7 @@ def test_strategies_in_all_notations(worker: Child, tmp_path: Path) -> None:
             f"{pipeline} workgroup_size = [32, 1, 1] subgroup_size = 32 {{bank = 1 :"
             " i64}"
         )
-        rest = (
+        annotations = (
             "mine.op: decomposition_config = {x = 1 : i32} | mine.op:"
             ' mine.tuning_strategy = "a b"'
         )
@@ -645,16 +658,16 @@ def test_strategies_in_all_notations(worker: Child, tmp_path: Path) -> None:
         )
         sizes, both_tiles = f"{size} | {size}", f"{tiles} | {tiles}"
         assert answer["functions"] == {
-            "inside": f"{head} | {sizes} | {rest}",
+            "inside": f"{head} | {sizes} | {annotations}",
             "last": f"{head} | {tiles}",
         }
-        both = CONFIGURED.replace(variant, f"{variant}\n{other}").replace(
+        joined = CONFIGURED.replace(variant, f"{variant}\n{tiled_variant}").replace(
             "PIPELINE", notation
         )
-        functions = configured(worker, written(tmp_path, both))["functions"]
+        functions = configured(worker, written(tmp_path, joined))["functions"]
         assert (
             functions["inside"]
-            == f"{head} | {sizes} | {rest} || {head} | {both_tiles} | {rest}"
+            == f"{head} | {sizes} | {annotations} || {head} | {both_tiles} | {annotations}"
         )
         assert functions["last"] == f"{head} | {tiles}"
     assert understood in (1, 3)
@@ -698,8 +711,10 @@ def test_stack_allocations_equal_the_compilers_diagnostic(
     refused = compiled(
         compiler_root, text, tmp_path, *FLAGS, "--iree-llvmcpu-stack-allocation-limit=1"
     )
-    said = [int(figure) for figure in re.findall(r"Got (\d+) bytes", refused.stderr)]
-    assert said and sorted(size for size in functions.values() if size) == sorted(said)
+    sizes = [int(figure) for figure in re.findall(r"Got (\d+) bytes", refused.stderr)]
+    assert sizes and sorted(size for size in functions.values() if size) == sorted(
+        sizes
+    )
 
 
 def test_the_worker_survives_every_bad_request(worker: Child, tmp_path: Path) -> None:

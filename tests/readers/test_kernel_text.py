@@ -97,8 +97,8 @@ def test_the_code_of_a_real_kernel_has_no_names_and_no_ordinals_and_each_byte_co
         and codes(moved) == codes(SHARED)
         and len(set(codes(SHARED))) == 2
     )
-    at = SHARED.rindex(b"st.global")
-    matmul, reduction = codes(SHARED[:at] + b"ld" + SHARED[at + 2 :])
+    position = SHARED.rindex(b"st.global")
+    matmul, reduction = codes(SHARED[:position] + b"ld" + SHARED[position + 2 :])
     assert matmul == codes(SHARED)[0] and reduction != codes(SHARED)[1]
 
 
@@ -209,8 +209,10 @@ def test_code_is_the_kernel_to_the_end_of_the_source_all_but_its_name(
         text.replace(entry.name.encode(), b"main_dispatch_7")
     ).entry_points
     assert (renamed.name, renamed.code) == ("main_dispatch_7", entry.code)
-    for at in (text.rindex(b";") - 1, text.index(b"namespace metal")):
-        (changed,) = METAL.read(text[:at] + b"_" + text[at + 1 :]).entry_points
+    for position in (text.rindex(b";") - 1, text.index(b"namespace metal")):
+        (changed,) = METAL.read(
+            text[:position] + b"_" + text[position + 1 :]
+        ).entry_points
         assert changed.code != entry.code
 
 

@@ -76,14 +76,14 @@ def test_an_option_that_a_pass_does_not_have_is_left_out() -> None:
 def test_regions_are_compared_without_their_numbers() -> None:
     """A region that is launched twice counts twice; one more region before it changes nothing."""
     first = REGION.format(name="main_dispatch_0", kind="add", body="arith.addi")
-    other = REGION.format(name="main_dispatch_1", kind="mul", body="arith.muli")
+    different = REGION.format(name="main_dispatch_1", kind="mul", body="arith.muli")
     site = "    flow.dispatch @main_dispatch_{}::@main_dispatch_{}_add()\n"
     renumbered = REGION.format(name="main_dispatch_7", kind="add", body="arith.addi")
     twice = regions_of(first + site.format(0, 0) * 2)
     assert sorted(twice.values()) == [2]
     assert distance(twice, regions_of(renumbered + site.format(7, 7))) == 1
-    assert distance(regions_of(first), regions_of(first + other)) == 1
-    assert distance(regions_of(first), regions_of(other)) == 2
+    assert distance(regions_of(first), regions_of(first + different)) == 1
+    assert distance(regions_of(first), regions_of(different)) == 2
     assert (
         named_regions(first)["main_dispatch_0"]
         == named_regions(renumbered)["main_dispatch_7"]

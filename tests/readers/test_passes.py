@@ -42,8 +42,8 @@ LLVM_IR = """define internal i32 @"f"(ptr noalias %0) #0 {
 def read(text: str, size: int = 1 << 16) -> DispatchTrace:
     reader = PassReader("f")
     data = text.encode()
-    for at in range(0, len(data), size):
-        reader.feed(data[at : at + size])
+    for start in range(0, len(data), size):
+        reader.feed(data[start : start + size])
     reader.feed(b"")
     return DispatchTrace(tuple(reader.steps))
 
@@ -76,9 +76,13 @@ def test_operations_of_one_function_are_counted_with_their_types(header: str) ->
 
 
 def test_a_pass_that_changes_no_operation_is_no_step() -> None:
-    headers = [f"// -----// IR Dump After P (p{at}) //----- //\n" for at in range(3)]
-    more = FUNCTION.replace("  return", "  %9 = arith.addi %c0, %c0 : index\n  return")
-    trace = read(headers[0] + FUNCTION + headers[1] + FUNCTION + headers[2] + more)
+    headers = [
+        f"// -----// IR Dump After P (p{number}) //----- //\n" for number in range(3)
+    ]
+    longer = FUNCTION.replace(
+        "  return", "  %9 = arith.addi %c0, %c0 : index\n  return"
+    )
+    trace = read(headers[0] + FUNCTION + headers[1] + FUNCTION + headers[2] + longer)
     assert [step.name for step in trace.steps] == ["p0", "p2"]
     assert trace.steps[1].changes == {"arith.addi index": 1}
     assert [state.total for state in trace.states()] == [4, 5]

@@ -64,12 +64,12 @@ def test_older_releases_print_no_options(tmp_path: Path) -> None:
     """They have the name in brackets."""
     older = {}
     for name, header in FILES.items():
-        class_name, _, rest = (
+        class_name, _, remainder = (
             header.rpartition(": ")
             if header.count(": ") == 1
             else header.partition(": ")
         )
-        argument, _, operation = rest.partition(" (")
+        argument, _, operation = remainder.partition(" (")
         older[name] = f"{class_name} ({argument.partition('{')[0]}) ({operation}"
     translation = printed_translation(tree(tmp_path, older))
     assert isinstance(translation, Translation), translation

@@ -43,15 +43,19 @@ EXECUTABLE = """  flow.executable private @main_dispatch_{0} {{
 
 def program(directory: Path, release: str, *, fused: bool) -> ProgramReader:
     """Two operations that become one dispatch or two."""
-    own = [
+    single_regions = [
         REGION_OF.format(text, AT.format(place))
         for text, place in ((ADDED, 3), (SUMMED, 9))
     ]
-    regions = REGION_OF.format(ADDED + SUMMED, AT.format(9)) if fused else "".join(own)
+    regions = (
+        REGION_OF.format(ADDED + SUMMED, AT.format(9))
+        if fused
+        else "".join(single_regions)
+    )
     parts = [(ADDED + SUMMED, 9)] if fused else [(ADDED, 3), (SUMMED, 9)]
     executables = "".join(
-        EXECUTABLE.format(at, text, AT.format(place))
-        for at, (text, place) in enumerate(parts)
+        EXECUTABLE.format(number, text, AT.format(place))
+        for number, (text, place) in enumerate(parts)
     )
     files = {
         "m/1_inline.mlir": (
@@ -73,10 +77,10 @@ def program(directory: Path, release: str, *, fused: bool) -> ProgramReader:
             f"module {{\n{HOST}{END}}} loc(unknown)\n",
         ),
     }
-    for name, (told, text) in files.items():
+    for name, (heading, text) in files.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(HEADERS[release].format(told) + text, encoding="utf-8")
+        path.write_text(HEADERS[release].format(heading) + text, encoding="utf-8")
     return ProgramReader(directory, b"")
 
 
@@ -85,15 +89,17 @@ def test_operations_are_counted_by_place_before_and_after_they_are_dispatches(
     tmp_path: Path, release: str
 ) -> None:
     """In the order of the numbers, without what runs when the module is loaded, until dispatches are folded."""
-    one, two = (
+    fused_program, split_program = (
         program(tmp_path / "1", release, fused=True),
         program(tmp_path / "2", release, fused=False),
     )
-    assert one.names == {"main_dispatch_0": "main_dispatch_0_f32"}
-    places = joint_places([one, two], ["main_dispatch_0", ""])
+    assert fused_program.names == {"main_dispatch_0": "main_dispatch_0_f32"}
+    places = joint_places([fused_program, split_program], ["main_dispatch_0", ""])
     assert places == {f'"<stdin>":{line}:8'.encode() for line in (3, 9)}
-    assert places == joint_places([one, two], ["", "main_dispatch_1"])
-    for reader, regions in ((one, 1), (two, 2)):
+    assert places == joint_places(
+        [fused_program, split_program], ["", "main_dispatch_1"]
+    )
+    for reader, regions in ((fused_program, 1), (split_program, 2)):
         steps = reader.steps(places)
         assert [step.name for step in steps] == [
             "inline",
@@ -106,7 +112,10 @@ def test_operations_are_counted_by_place_before_and_after_they_are_dispatches(
             "linalg.fill": 1,
             REGION: regions,
         }
-    assert joint_places([one, two], ["", "main_dispatch_7"]) == frozenset()
+    assert (
+        joint_places([fused_program, split_program], ["", "main_dispatch_7"])
+        == frozenset()
+    )
 
 
 def test_locations_of_a_model_are_taken_from_it_but_not_their_definitions() -> None:

@@ -244,14 +244,16 @@ def test_any_bytes(data: bytes) -> None:
 
 NAMES = b"\0kernel\0kernel.kd\0constant\0"
 KERNEL, DESCRIPTOR, CONSTANT = (
-    NAMES.index(each) + 1 for each in (b"\0kernel\0", b"\0kernel.kd", b"\0constant")
+    NAMES.index(symbol_name) + 1
+    for symbol_name in (b"\0kernel\0", b"\0kernel.kd", b"\0constant")
 )
 
 
 def constants_of_one_place(count: int) -> bytes:
     """One function that refers `count` times to a constant of as many bytes, and half as many times into it."""
     places = b"".join(
-        relocation(4 * at, 2) + relocation(4 * at + 2, 3, at) for at in range(count)
+        relocation(4 * index, 2) + relocation(4 * index + 2, 3, index)
+        for index in range(count)
     )
     symbols = symbol(0, kind=0, section=0, value=0, size=0) + symbol(
         KERNEL, kind=FUNCTION, section=1, value=0, size=4 * count
@@ -276,13 +278,13 @@ def constants_of_one_place(count: int) -> bytes:
 
 def constants_that_overlap(count: int) -> bytes:
     """Constants of `count` names, each of them from its own place to the end of one section."""
-    places = b"".join(relocation(4 * at, 2 + at) for at in range(count))
+    places = b"".join(relocation(4 * index, 2 + index) for index in range(count))
     symbols = symbol(0, kind=0, section=0, value=0, size=0) + symbol(
         KERNEL, kind=FUNCTION, section=1, value=0, size=4 * count
     )
     symbols += b"".join(
-        symbol(CONSTANT, kind=OBJECT, section=2, value=at, size=400 * count - at)
-        for at in range(count)
+        symbol(CONSTANT, kind=OBJECT, section=2, value=index, size=400 * count - index)
+        for index in range(count)
     )
     code, data = (
         Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE),
@@ -318,8 +320,8 @@ def many_sections(count: int) -> bytes:
     """`count` sections, with relocations for each."""
     texts = [Part(PROGBITS, b"\xc3", ALLOC) for _ in range(count)]
     places = [
-        Part(type=RELA, data=relocation(0, 0), flags=0, link=0, info=1 + at)
-        for at in range(count)
+        Part(type=RELA, data=relocation(0, 0), flags=0, link=0, info=1 + index)
+        for index in range(count)
     ]
     symbols = Part(
         type=SYMTAB,
@@ -352,18 +354,18 @@ def kernels(count: int, sections: int, code_bytes: int) -> bytes:
         + (32).to_bytes(4, "little")
     )
     note += b"AMDGPU\0\0" + packed
-    own = 4 + sections
+    code_section = 4 + sections
     symbols = symbol(
-        KERNEL, kind=FUNCTION, section=own, value=0, size=code_bytes
-    ) + symbol(DESCRIPTOR, kind=OBJECT, section=own, value=0, size=64)
+        KERNEL, kind=FUNCTION, section=code_section, value=0, size=code_bytes
+    ) + symbol(DESCRIPTOR, kind=OBJECT, section=code_section, value=0, size=64)
     head = [
         Part(NOTE, note),
         Part(type=SYMTAB, data=symbols, flags=0, link=3, info=0),
         Part(STRTAB, NAMES),
     ]
-    others = [Part(PROGBITS, b"\0", ALLOC) for _ in range(sections)]
+    empty_sections = [Part(PROGBITS, b"\0", ALLOC) for _ in range(sections)]
     code = Part(PROGBITS, bytes(max(code_bytes, 64)), ALLOC | EXECUTE)
-    return elf_file([*head, *others, code], int.from_bytes(EM_AMDGPU, "little"))
+    return elf_file([*head, *empty_sections, code], int.from_bytes(EM_AMDGPU, "little"))
 
 
 def exports_of_one_function(count: int) -> bytes:
@@ -377,10 +379,12 @@ def exports_of_one_function(count: int) -> bytes:
         table(builder, {7: exports, 12: descriptors, 14: code}), file_identifier=b"IREE"
     )
     data = bytearray(builder.Output())
-    at = data.index(
+    position = data.index(
         (20).to_bytes(4, "little") + bytes(4) + (400 * count).to_bytes(4, "little")
     )
-    data[at : at + 4] = (1).to_bytes(4, "little")  # one descriptor of 20 bytes
+    data[position : position + 4] = (1).to_bytes(
+        4, "little"
+    )  # one descriptor of 20 bytes
     return len(data).to_bytes(4, "little") + bytes(data)
 
 
@@ -542,8 +546,12 @@ HOSTILE: dict[str, Hostile] = {
         for piece in METAL_PIECES
     },
     **{
-        f"a declaration of {each!r}": (partial(declared, piece=each), METAL.read, 20)
-        for each in DECLARED
+        f"a declaration of {declaration!r}": (
+            partial(declared, piece=declaration),
+            METAL.read,
+            20,
+        )
+        for declaration in DECLARED
     },
 }
 """What the file is made of → how to make one of a size, its reader, and the size to begin with."""

@@ -46,10 +46,10 @@ TYPES = (
 
 def module(version: int, *instructions: tuple[int, ...]) -> bytes:
     """A module of instructions given as opcode and operands."""
-    words = [0x07230203, version, 0, 1000, 0]
+    numbers = [0x07230203, version, 0, 1000, 0]
     for opcode, *operands in instructions:
-        words += [(len(operands) + 1) << 16 | opcode, *operands]
-    return struct.pack(f"<{len(words)}I", *words)
+        numbers += [(len(operands) + 1) << 16 | opcode, *operands]
+    return struct.pack(f"<{len(numbers)}I", *numbers)
 
 
 def entry(function_id: int, name: str, *interface: int) -> tuple[int, ...]:
@@ -95,14 +95,16 @@ def test_several_entry_points_use_what_their_interface_lists(
         module(version, *entries, *TYPES, *variables, *function(20), *function(40))
     )
     assert [only.workgroup_bytes for only in reading.entry_points] == expected
-    other = READ(
+    renumbered = READ(
         module(
             version, *entries, *TYPES, *variables, *function(20), *function(40, (1, 2))
         )
     )
     same = [
-        one.code == two.code
-        for one, two in zip(reading.entry_points, other.entry_points, strict=True)
+        original_entry.code == renumbered_entry.code
+        for original_entry, renumbered_entry in zip(
+            reading.entry_points, renumbered.entry_points, strict=True
+        )
     ]
     assert same == [True, False], "entry points of one module differ by their functions"
 
@@ -185,8 +187,10 @@ def test_everything_else_counts(changed: bytes) -> None:
 def test_every_word_of_a_real_function_counts(name: str) -> None:
     data = fixture(name)
     (before,) = READ(data).entry_points
-    at = data.rindex(struct.pack("<I", 1 << 16 | FUNCTION_END)) - 4
-    (after,) = READ(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]).entry_points
+    position = data.rindex(struct.pack("<I", 1 << 16 | FUNCTION_END)) - 4
+    (after,) = READ(
+        data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
+    ).entry_points
     (renamed,) = READ(data.replace(b"main_dispatch_", b"some_dispatch_")).entry_points
     assert (renamed.code, renamed.name) == (
         before.code,

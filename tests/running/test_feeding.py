@@ -58,22 +58,22 @@ def tensors(path: Path) -> Iterator[tuple[str, bytes]]:
     """What is in a file of parameters: read by the format's rules, not by ours."""
     data = path.read_bytes()
     start = 8 + int.from_bytes(data[:8], "little")
-    for key, each in json.loads(data[8:start]).items():
-        low, high = each["data_offsets"]
-        assert each["shape"] == [high - low]
+    for key, entry in json.loads(data[8:start]).items():
+        low, high = entry["data_offsets"]
+        assert entry["shape"] == [high - low]
         yield key, data[start + low : start + high]
 
 
 def values(home: Path, kind: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Those of a parameter of this type, as numbers."""
-    found = fed(program(parameters=(parameter("x", kind),)), home)
-    ((_, data),) = tensors(files(found, "parameters")[0])
+    inputs = fed(program(parameters=(parameter("x", kind),)), home)
+    ((_, data),) = tensors(files(inputs, "parameters")[0])
     element = kind.strip("tensor<>").rpartition("x")[2]
     return np.frombuffer(data, KINDS[element]).astype(np.float64)
 
 
 def test_the_program_is_told_all_that_it_takes(tmp_path: Path) -> None:
-    asked = program(
+    interface = program(
         "tensor<2x?xf32>",
         "i32",
         "tensor<f64>",
@@ -81,20 +81,23 @@ def test_the_program_is_told_all_that_it_takes(tmp_path: Path) -> None:
         "f32",
         parameters=(parameter("a", "tensor<3xf32>"), parameter("b", "tensor<f32>", "")),
     )
-    found = fed(asked, tmp_path)
-    assert not isinstance(found, str)
-    assert found.results == ("f32", "i32", "") and (found.dynamic, found.random) == (
+    fed_inputs = fed(interface, tmp_path)
+    assert not isinstance(fed_inputs, str)
+    assert fed_inputs.results == ("f32", "i32", "") and (
+        fed_inputs.dynamic,
+        fed_inputs.random,
+    ) == (
         5,
         "input",
     )
-    first, second = found.draws
+    first, second = fed_inputs.draws
     function, model, bare, *inputs = (flag.partition("=")[2] for flag in first)
     assert (
         function == "main"
         and model.startswith("model=parameters-")
         and bare.startswith("parameters-")
     )
-    assert [each.partition("@")[0] for each in inputs][::2] == [
+    assert [text.partition("@")[0] for text in inputs][::2] == [
         "2x5xf32=",
         "f64=",
         inputs[4],
@@ -105,29 +108,36 @@ def test_the_program_is_told_all_that_it_takes(tmp_path: Path) -> None:
     assert first[:3] == second[:3] and first[3] != second[3], (
         "other inputs, the same parameters"
     )
-    assert files(found, "input")[0].stat().st_size == 2 * 5 * 4
+    assert files(fed_inputs, "input")[0].stat().st_size == 2 * 5 * 4
 
 
 def test_the_same_every_time_and_written_once(tmp_path: Path) -> None:
-    asked = program(
+    interface = program(
         "tensor<9xf32>",
         parameters=(
             parameter("a", "tensor<300xf32>"),
             parameter("b", "tensor<300xf32>"),
         ),
     )
-    first = fed(asked, tmp_path / "one")
-    other = fed(asked, tmp_path / "other")
+    first = fed(interface, tmp_path / "one")
+    second = fed(interface, tmp_path / "other")
     for kind in ("input", "parameters"):
-        for mine, theirs in zip(files(first, kind), files(other, kind), strict=True):
-            assert mine.name == theirs.name and mine.read_bytes() == theirs.read_bytes()
-    (kept,) = files(first, "parameters")
-    before = kept.stat().st_mtime_ns
-    fed(asked, tmp_path / "one")
-    assert kept.stat().st_mtime_ns == before
-    assert len(dict(tensors(kept))) == len({data for _, data in tensors(kept)}) == 2, (
-        "no tensor is another's"
-    )
+        for left_file, right_file in zip(
+            files(first, kind), files(second, kind), strict=True
+        ):
+            assert (
+                left_file.name == right_file.name
+                and left_file.read_bytes() == right_file.read_bytes()
+            )
+    (parameters_file,) = files(first, "parameters")
+    before = parameters_file.stat().st_mtime_ns
+    fed(interface, tmp_path / "one")
+    assert parameters_file.stat().st_mtime_ns == before
+    assert (
+        len(dict(tensors(parameters_file)))
+        == len({data for _, data in tensors(parameters_file)})
+        == 2
+    ), "no tensor is another's"
     assert {path.suffix for path in (tmp_path / "one").iterdir()} == {
         ".bin",
         ".safetensors",
@@ -139,26 +149,26 @@ def test_integers_are_0_or_1_then_all_there_are_and_0_or_1_where_they_may_be_pla
     tmp_path: Path, kind: str
 ) -> None:
     def drawn(*, picks: bool) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
-        found = fed(program(f"tensor<50x20x{kind}>", picks=picks), tmp_path, draws=3)
+        inputs = fed(program(f"tensor<50x20x{kind}>", picks=picks), tmp_path, draws=3)
         return [
-            np.fromfile(files(found, "input", draw)[0], KINDS[kind]).astype(np.int64)
+            np.fromfile(files(inputs, "input", draw)[0], KINDS[kind]).astype(np.int64)
             for draw in range(3)
         ]
 
-    few, every, again = drawn(picks=False)
+    few, full_range, again = drawn(picks=False)
     assert (
         set(few) == set(again) == {0, 1}
-        and {-1, 0, 1} < set(every)
-        and any(5 < each < 100 for each in every)
+        and {-1, 0, 1} < set(full_range)
+        and any(5 < number < 100 for number in full_range)
     )
-    assert max(abs(every)) > 1 << (np.dtype(KINDS[kind]).itemsize * 8 - 3)
-    assert all(set(each) == {0, 1} for each in drawn(picks=True))
+    assert max(abs(full_range)) > 1 << (np.dtype(KINDS[kind]).itemsize * 8 - 3)
+    assert all(set(numbers) == {0, 1} for numbers in drawn(picks=True))
 
 
 def test_floats_are_of_many_magnitudes(tmp_path: Path) -> None:
-    found = fed(program("tensor<100x100xf32>"), tmp_path)
+    inputs = fed(program("tensor<100x100xf32>"), tmp_path)
     small, wide = (
-        abs(np.fromfile(files(found, "input", draw)[0], np.float32))
+        abs(np.fromfile(files(inputs, "input", draw)[0], np.float32))
         for draw in range(2)
     )
     assert 0.15 < np.median(small) < 0.2 and np.quantile(small, 0.99) < 1
@@ -170,14 +180,19 @@ def test_floats_are_of_many_magnitudes(tmp_path: Path) -> None:
 
 
 def test_a_parameter_that_may_be_anything_is_so_in_one_run(tmp_path: Path) -> None:
-    found = fed(
+    inputs = fed(
         program("tensor<4xf32>", parameters=(parameter("any", "tensor<400xi64>"),)),
         tmp_path,
         draws=3,
     )
-    assert not isinstance(found, str) and len(found.draws) == 4
-    told = [dict(tensors(files(found, "parameters", draw)[0])) for draw in range(4)]
-    assert [set(np.frombuffer(each["any"], np.int64)) == {0, 1} for each in told] == [
+    assert not isinstance(inputs, str) and len(inputs.draws) == 4
+    tensors_of_draws = [
+        dict(tensors(files(inputs, "parameters", draw)[0])) for draw in range(4)
+    ]
+    assert [
+        set(np.frombuffer(tensors_of_draw["any"], np.int64)) == {0, 1}
+        for tensors_of_draw in tensors_of_draws
+    ] == [
         True,
         False,
         True,
@@ -186,11 +201,11 @@ def test_a_parameter_that_may_be_anything_is_so_in_one_run(tmp_path: Path) -> No
 
 
 def test_numbers_are_drawn_as_tensors_are(tmp_path: Path) -> None:
-    found = fed(program("i64", "f64"), tmp_path, draws=40)
-    assert not isinstance(found, str)
-    whole = [int(draw[1].partition("=")[2]) for draw in found.draws]
+    inputs = fed(program("i64", "f64"), tmp_path, draws=40)
+    assert not isinstance(inputs, str)
+    whole = [int(draw[1].partition("=")[2]) for draw in inputs.draws]
     assert set(whole[::2]) == {0, 1} and max(whole) > 1 << 30 and min(whole) < -5
-    assert max(abs(float(draw[2].partition("=")[2])) for draw in found.draws) > 5
+    assert max(abs(float(draw[2].partition("=")[2])) for draw in inputs.draws) > 5
     places = fed(program("i64", picks=True), tmp_path, draws=40)
     assert not isinstance(places, str)
     assert {int(draw[1].partition("=")[2]) for draw in places.draws} == {0, 1}
@@ -209,8 +224,8 @@ def test_small_integers_take_all_their_values(
 def test_weights_keep_the_size_of_what_they_are_multiplied_with(
     tmp_path: Path, kind: str
 ) -> None:
-    found = values(tmp_path, f"tensor<64x8x3x3x{kind}>")
-    assert abs(found.mean()) < 0.02 and found.std() == pytest.approx(
+    weights = values(tmp_path, f"tensor<64x8x3x3x{kind}>")
+    assert abs(weights.mean()) < 0.02 and weights.std() == pytest.approx(
         (2 / 72) ** 0.5, rel=0.1
     )
     scales = values(tmp_path, f"tensor<5000x{kind}>")  # and variances: positive
@@ -223,14 +238,14 @@ def test_weights_keep_the_size_of_what_they_are_multiplied_with(
 
 
 def test_a_quantised_program_is_run_with_wide_biases_too(tmp_path: Path) -> None:
-    asked = (
+    parameters = (
         parameter("w", "tensor<4x4xi8>"),
         parameter("bias", "tensor<400xi32>"),
         parameter("i", "tensor<4x4xi32>"),
     )
-    found = fed(program("tensor<4xi8>", parameters=asked), tmp_path)
+    inputs = fed(program("tensor<4xi8>", parameters=parameters), tmp_path)
     (narrow,), (wide,), (last,) = (
-        files(found, "parameters", draw) for draw in range(3)
+        files(inputs, "parameters", draw) for draw in range(3)
     )
     assert narrow == last != wide
     first, second = dict(tensors(narrow)), dict(tensors(wide))
@@ -266,12 +281,12 @@ def test_a_quantised_program_is_run_with_wide_biases_too(tmp_path: Path) -> None
 def test_parameters_that_cannot_be_made(
     tmp_path: Path, kind: str, key: str, said: str
 ) -> None:
-    found = fed(program(parameters=(parameter(key, kind),)), tmp_path)
-    assert isinstance(found, str) and said in found
+    reason = fed(program(parameters=(parameter(key, kind),)), tmp_path)
+    assert isinstance(reason, str) and said in reason
     two = (parameter("a", "tensor<3xf32>"), parameter("a", "tensor<4xf32>"))
     assert fed(program(parameters=two), tmp_path) == "the parameter 'a' has two types"
-    found = fed(program("tensor<3xf4E2M1FN>"), tmp_path)
-    assert isinstance(found, str) and "the bot makes no random f4E2M1FN" in found
+    reason = fed(program("tensor<3xf4E2M1FN>"), tmp_path)
+    assert isinstance(reason, str) and "the bot makes no random f4E2M1FN" in reason
     assert not list(tmp_path.iterdir())
 
 
@@ -287,7 +302,7 @@ def test_programs_that_nobody_knows_how_to_call() -> None:
             == f"argument 1 of main is a {text}, and the bot makes no random values of"
             " this type"
         )
-    for names, said in {
+    for names, expected in {
         ("a\0b",): "the runtime cannot take the name of the program's function",
         (): "the bot does not know which of 0 public functions to run",
         (
@@ -298,7 +313,7 @@ def test_programs_that_nobody_knows_how_to_call() -> None:
         functions = tuple(Function(name, (), ()) for name in names)
         assert (
             not_called(Interface(functions, (), (), remembers=False, picks=False))
-            == said
+            == expected
         )
     assert not_called(program("tensor<1x?xi32>", "!hal.buffer_view")) is None
 
@@ -307,13 +322,13 @@ def test_a_full_disk_and_too_little_memory_are_told_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_disk(tmp_path / "disk") as disk:
-        found = fed(program("tensor<4xf32>"), disk)
-        assert isinstance(found, str) and is_local(found) and "MiB are free" in found
+        reason = fed(program("tensor<4xf32>"), disk)
+        assert isinstance(reason, str) and is_local(reason) and "MiB are free" in reason
         assert not list(disk.iterdir())
     monkeypatch.setattr(feeding, "memory_kib", lambda: 1 << 10)
-    found = fed(program(parameters=(parameter("a", "tensor<1000000xf32>"),)), tmp_path)
+    reason = fed(program(parameters=(parameter("a", "tensor<1000000xf32>"),)), tmp_path)
     assert (
-        found
+        reason
         == "on this machine: a run needs about 7 MiB of memory, but the machine has"
         " 1 MiB"
     )

@@ -132,12 +132,12 @@ def test_a_program_without_inputs_and_with_any_name_of_a_parameter_from_any_dire
         return %0 : tensor<4xf32>
       }
     """
-    artifact, told = (
+    artifact, interface = (
         programs.artifact("named", source),
         programs.interface("named", source),
     )
     monkeypatch.chdir(tmp_path)
-    running = Runner(runtime, told, Path("a=b ü"), Cancel())
+    running = Runner(runtime, interface, Path("a=b ü"), Cancel())
     assert running.outputs_equal(artifact, artifact) == (
         True,
         "bit-equal on 1 random set of parameters",
@@ -150,12 +150,12 @@ def test_a_program_and_one_of_another_constant(
     programs: SmallPrograms, runner: Callable[[Interface], Runner], target: str
 ) -> None:
     source = INTEGERS.format(offset=0)
-    one = programs.artifact("zero", source, target)
-    other = programs.artifact("one", INTEGERS.format(offset=1), target)
+    zero = programs.artifact("zero", source, target)
+    offset_by_one = programs.artifact("one", INTEGERS.format(offset=1), target)
     running = runner(programs.interface("zero", source, target))
     assert running.reason is None
-    assert running.outputs_equal(one, one) == (True, f"bit-equal on {THREE}")
-    equal, note = running.outputs_equal(one, other)
+    assert running.outputs_equal(zero, zero) == (True, f"bit-equal on {THREE}")
+    equal, note = running.outputs_equal(zero, offset_by_one)
     assert equal is False and note == f"output 0 differs in 4 of 4 values, on {THREE}"
 
 
@@ -191,18 +191,18 @@ def test_floats_may_differ_in_their_last_bits_only(
 def test_equal_constants_prove_nothing_and_different_ones_do(
     programs: SmallPrograms, runner: Callable[[Interface], Runner]
 ) -> None:
-    one, other = (
+    two_constant, three_constant = (
         programs.artifact(f"constant{value}", CONSTANT.format(value=value))
         for value in (2.0, 3.0)
     )
     running = runner(programs.interface("constant", CONSTANT.format(value=2.0)))
-    said = f"nothing to compare: all values are the same, on {THREE}"
-    assert running.outputs_equal(one, one) == (None, said)
-    assert running.outputs_equal(one, other).equal is False
+    note = f"nothing to compare: all values are the same, on {THREE}"
+    assert running.outputs_equal(two_constant, two_constant) == (None, note)
+    assert running.outputs_equal(two_constant, three_constant).equal is False
     nan = programs.artifact("nan", CONSTANT.format(value="0x7FC00000"))
     assert running.outputs_equal(nan, nan) == (
         None,
-        said.replace("all values are the same", "no value is finite"),
+        note.replace("all values are the same", "no value is finite"),
     )
 
 
@@ -449,8 +449,10 @@ def test_a_program_for_two_targets_is_not_run(
     runner: Callable[[Interface], Runner], integers: tuple[Interface, Path]
 ) -> None:
     targets = (*integers[0].targets, CompiledFor("vmvx", "vmvx-bytecode-fb", ()))
-    said = "the program is compiled for 2 targets, and the bot can run it for only one"
-    assert runner(replace(integers[0], targets=targets)).reason == said
+    reason = (
+        "the program is compiled for 2 targets, and the bot can run it for only one"
+    )
+    assert runner(replace(integers[0], targets=targets)).reason == reason
 
 
 def test_without_the_package_and_with_a_runtime_that_cannot_be_started(
@@ -459,10 +461,10 @@ def test_without_the_package_and_with_a_runtime_that_cannot_be_started(
     integers: tuple[Interface, Path],
     tmp_path: Path,
 ) -> None:
-    told = machine(runtime)
+    description = machine(runtime)
     assert (
-        told.endswith(f", {runtime.name}")
-        and "\n" not in told
+        description.endswith(f", {runtime.name}")
+        and "\n" not in description
         and runtime.name.startswith("iree-base-runtime ")
     )
     running = Runner(Runtime(tmp_path, "1"), integers[0], tmp_path / "data", Cancel())

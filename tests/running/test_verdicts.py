@@ -94,12 +94,12 @@ def test_the_verdict_on_one_output(
     equal: bool | None,
     note: str,
 ) -> None:
-    said = {
+    notes = {
         True: f"{note} on these",
         False: f"output 0 {note}, on these",
         None: f"nothing to compare: {note}, on these",
     }
-    assert verdict(tmp_path, element, (before, after)) == (equal, said[equal])
+    assert verdict(tmp_path, element, (before, after)) == (equal, notes[equal])
 
 
 def test_several_inputs_and_outputs(tmp_path: Path) -> None:
@@ -110,14 +110,14 @@ def test_several_inputs_and_outputs(tmp_path: Path) -> None:
     assert verdict(tmp_path, "i8", ((7, 1), (7, 1)), ((8, 1), (8, 2))).equal is False
     for name, values in {"dead": (3, 3), "alive": (3, 4)}.items():
         np.array(values, np.int8).tofile(tmp_path / name)
-    asked = [
+    outputs = [
         {"element": "i8", "draws": [[str(tmp_path / name)] * 2]}
         for name in ("dead", "alive")
     ]
-    compared = compare(asked, tmp_path, Cancel())
+    compared = compare(outputs, tmp_path, Cancel())
     assert not isinstance(compared, str)
-    said = "bit-equal on these; 1 of 2 outputs prove nothing: all values are the same"
-    assert judged(compared, ["i8", "i8"], "on these") == (True, said)
+    note = "bit-equal on these; 1 of 2 outputs prove nothing: all values are the same"
+    assert judged(compared, ["i8", "i8"], "on these") == (True, note)
     assert judged([], [], "on these") == (
         None,
         "nothing to compare: the program has no output, on these",
@@ -139,12 +139,14 @@ def test_brain_floats_are_read_as_such(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_there_are_a_reason(tmp_path: Path) -> None:
-    for said in (
+    for message in (
         compare([{"element": "f32", "draws": [["none", "none"]]}], tmp_path, Cancel()),
         fill([{"path": "none/none", "head": "", "tensors": []}], tmp_path, Cancel()),
     ):
         assert (
-            isinstance(said, str) and "FileNotFoundError" in said and "\n" not in said
+            isinstance(message, str)
+            and "FileNotFoundError" in message
+            and "\n" not in message
         )
 
 
@@ -234,7 +236,9 @@ def test_what_a_runtime_says_is_told_without_the_places_of_this_machine(
         cancel=Cancel(),
         timeout_seconds=20,
     )
-    why = "INVALID_ARGUMENT; bytecode version mismatch; loading module at '4.vmfb'; a/b"
+    reason = (
+        "INVALID_ARGUMENT; bytecode version mismatch; loading module at '4.vmfb'; a/b"
+    )
     assert ended == Stopped(
-        f"was refused by iree-base-runtime 3.13.0: {why}", is_own=True
+        f"was refused by iree-base-runtime 3.13.0: {reason}", is_own=True
     )

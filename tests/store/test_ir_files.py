@@ -79,9 +79,9 @@ def incompressible(number: int, size_bytes: int = 80_000) -> str:
 
 
 def side(ir: bytes, base: Snapshot | None = None) -> Snapshot:
-    found = base or snapshot("3.13.0")
-    compiler = replace(found.compiler, digest=COMPILER)
-    return replace(found, compiler=compiler, stored_ir=digest_of_ir(ir))
+    plain = base or snapshot("3.13.0")
+    compiler = replace(plain.compiler, digest=COMPILER)
+    return replace(plain, compiler=compiler, stored_ir=digest_of_ir(ir))
 
 
 def entry(number: int) -> Entry:
@@ -246,12 +246,12 @@ def test_a_copy_has_the_ir_of_its_first_entries(origin: Path, tmp_path: Path) ->
     copied = CheckedOut(Git(tmp_path / "copy", Cancel()))
     assert copied.entries() == sorted(nearest_first)
     assert copied.in_order(copied.entries())[-1] == entry(6)
-    found = [
+    present = [
         number
         for number in range(7)
         if (tmp_path / "copy" / ir_path_of(entry(number))).exists()
     ]
-    assert found == [2, 3, 4, 5, 6]
+    assert present == [2, 3, 4, 5, 6]
     assert stored_ir_of(copied, entry(6), copied.load(entry(6))) is not None
 
 

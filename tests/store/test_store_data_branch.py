@@ -147,8 +147,8 @@ def test_a_commit_by_hand_does_not_disturb(origin: Path) -> None:
     with branch(path) as store:
         store.save(entry(1), SNAPSHOT)
     git(path, "fetch", "--quiet", "origin", f"{BRANCH}:by-hand")
-    made = git(path, "commit-tree", "by-hand^{tree}", "-p", "by-hand", "-m", "hello")
-    git(path, "push", "--quiet", "origin", f"{made}:{BRANCH}")
+    commit = git(path, "commit-tree", "by-hand^{tree}", "-p", "by-hand", "-m", "hello")
+    git(path, "push", "--quiet", "origin", f"{commit}:{BRANCH}")
     with branch(path) as store:
         assert store.save(entry(2), SNAPSHOT)
         assert store.entries() == [entry(1), entry(2)]
@@ -178,14 +178,14 @@ def replaced(path: Path, name: str, data: bytes) -> None:
 
 
 def test_the_newest_is_the_one_committed_last(origin: Path) -> None:
-    several = [Entry("default", f"{1:040x}", digit * 64) for digit in "f08"]
+    entries = [Entry("default", f"{1:040x}", digit * 64) for digit in "f08"]
     with branch(clone(origin, "one")) as store:
-        for number, one in enumerate(several):
-            store.save(one, replace(SNAPSHOT, notes=(str(number),)))
+        for number, entry in enumerate(entries):
+            store.save(entry, replace(SNAPSHOT, notes=(str(number),)))
     with branch(clone(origin, "two")) as store:
         assert (
-            store.in_order(several[:2])[-1] == several[1]
-            and store.in_order(several)[-1] == several[2]
+            store.in_order(entries[:2])[-1] == entries[1]
+            and store.in_order(entries)[-1] == entries[2]
         )
 
 
@@ -199,8 +199,8 @@ def test_a_branch_that_holds_something_else_is_left_alone(
 ) -> None:
     path = clone(origin, "one")
     before = everywhere(origin)
-    given = DataBranch(Git(path, Cancel()), "main", default_branch=default)
-    with given as store:
+    data_branch = DataBranch(Git(path, Cancel()), "main", default_branch=default)
+    with data_branch as store:
         for ask in (
             store.entries,
             lambda: store.load(entry(1)),
@@ -375,11 +375,11 @@ def days_of(origin: Path) -> list[int]:
 def test_old_pushes_are_thinned_to_one_a_week_and_the_branch_begins_anew(
     origin: Path,
 ) -> None:
-    said = list[str]()
-    pushed(origin, range(22), said)
+    messages = list[str]()
+    pushed(origin, range(22), messages)
     # on day 21, a Monday: of the days before the 14th the Sundays
     assert days_of(origin) == [6, 13, *range(14, 22)]
-    assert "dropped" in said[-1] and "older than 7 days" in said[-1]
+    assert "dropped" in messages[-1] and "older than 7 days" in messages[-1]
     assert int(git(origin, "rev-list", "--count", BRANCH)) == 1 + len(days_of(origin))
     with branch(clone(origin, "reader")) as store:
         assert store.load(entry(6)).notes == ("6",) and store.load(entry(21)).notes == (
@@ -394,45 +394,48 @@ def test_old_pushes_are_thinned_to_one_a_week_and_the_branch_begins_anew(
     assert sum(line.endswith(".xz") for line in reachable) == len(days_of(origin)), (
         "a clone has no dropped file"
     )
-    pushed(origin, range(22, 29), said)
+    pushed(origin, range(22, 29), messages)
     assert days_of(origin) == [6, 13, 20, *range(21, 29)], "dates survive a rewriting"
 
 
 def test_all_is_kept_where_nothing_says_for_how_long(origin: Path) -> None:
-    said = list[str]()
-    pushed(origin, range(5, 16), said, keep_days=0)
-    assert days_of(origin) == list(range(5, 16)) and said == []
+    messages = list[str]()
+    pushed(origin, range(5, 16), messages, keep_days=0)
+    assert days_of(origin) == list(range(5, 16)) and messages == []
 
 
 def test_the_newest_is_kept_however_old_it_is(origin: Path) -> None:
-    said = list[str]()
-    pushed(origin, range(3), said)
-    pushed(origin, range(400, 401), said)
+    messages = list[str]()
+    pushed(origin, range(3), messages)
+    pushed(origin, range(400, 401), messages)
     assert days_of(origin) == [2, 400]
 
 
 def test_a_push_of_somebody_else_is_never_lost_to_the_rewriting(origin: Path) -> None:
-    said = list[str]()
-    pushed(origin, range(10), said)
-    other = clone(origin, "other")
+    messages = list[str]()
+    pushed(origin, range(10), messages)
+    other_clone = clone(origin, "other")
     path = clone(origin, "one")
-    with at(path, START + 42 * DAY, said) as store:
+    with at(path, START + 42 * DAY, messages) as store:
         thin = store._rewritten
 
         def meanwhile(*given: Any) -> str:
-            with branch(other) as second:
+            with branch(other_clone) as second:
                 assert second.save(entry(900), SNAPSHOT)
             return thin(*given)
 
         store._rewritten = meanwhile  # type: ignore
         assert store.save(entry(42), SNAPSHOT)
-    assert {900, 42} <= set(days_of(origin)) and "older snapshots stay" in said[-1]
+    assert {900, 42} <= set(days_of(origin)) and "older snapshots stay" in messages[-1]
 
 
 def test_a_server_that_refuses_the_rewriting_loses_nothing(origin: Path) -> None:
-    said = list[str]()
-    pushed(origin, range(10), said)
+    messages = list[str]()
+    pushed(origin, range(10), messages)
     git(origin, "config", "receive.denyNonFastForwards", "true")
-    pushed(origin, range(42, 43), said)
+    pushed(origin, range(42, 43), messages)
     assert 42 in days_of(origin) and set(range(10)) <= set(days_of(origin))
-    assert "older snapshots stay on branch code-size-data until next week: " in said[-1]
+    assert (
+        "older snapshots stay on branch code-size-data until next week: "
+        in messages[-1]
+    )

@@ -70,7 +70,7 @@ def test_writers_at_once_never_show_half_a_file(tmp_path: Path) -> None:
     for writer in writers:
         writer.start()
     while any(writer.is_alive() for writer in writers):
-        seen = path.read_bytes()
-        assert len(seen) == 5000 and len(set(seen)) == 1
+        content = path.read_bytes()
+        assert len(content) == 5000 and len(set(content)) == 1
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
     assert everything_in(tmp_path) == {"file"}

@@ -123,19 +123,19 @@ def test_a_branch_or_tag_that_looks_like_a_commit_is_what_it_is(
     theirs = tmp_path / "theirs.git"
     git(origin, "clone", "--quiet", "--bare", f"file://{origin}", str(theirs))
     first, second, third = line_of(origin)[:3]
-    for ref, at in (
+    for ref, target in (
         (f"refs/heads/{first[:8]}", second),
         ("refs/tags/20261016", third),
         ("refs/heads/face", third),
     ):
-        git(theirs, "update-ref", ref, at)
+        git(theirs, "update-ref", ref, target)
     for options in ((), ("--depth=1",)):
-        here = cloned(theirs, tmp_path / f"here{len(options)}", *options)
-        assert here.resolve(first[:8]) == second, (
+        repository = cloned(theirs, tmp_path / f"here{len(options)}", *options)
+        assert repository.resolve(first[:8]) == second, (
             "the branch, not the commit that begins the same"
         )
-        assert here.resolve("20261016") == here.resolve("face") == third
-        assert here.resolve("refs/tags/20261016") == third
+        assert repository.resolve("20261016") == repository.resolve("face") == third
+        assert repository.resolve("refs/tags/20261016") == third
 
 
 @pytest.mark.parametrize("limit", [0, 1, 49, 50, 51, 129, 500])
@@ -149,9 +149,12 @@ def test_a_shallow_clone_is_deepened_as_far_as_needed(
 
 def test_parents_at_the_end_of_a_shallow_clone(shallow: Git, origin: Path) -> None:
     assert shallow.parents(line_of(origin)[0]) == (line_of(origin)[1],)
-    here = Git(origin, Cancel())  # which has no remote
-    assert here.parents(line_of(origin)[-1]) == () and here.resolve("nothing") is None
-    assert len(here.ancestors(line_of(origin)[0], 500)) == COMMITS - 1
+    repository = Git(origin, Cancel())  # which has no remote
+    assert (
+        repository.parents(line_of(origin)[-1]) == ()
+        and repository.resolve("nothing") is None
+    )
+    assert len(repository.ancestors(line_of(origin)[0], 500)) == COMMITS - 1
 
 
 def test_an_unreachable_origin_and_other_errors_are_one_line(shallow: Git) -> None:
@@ -170,12 +173,12 @@ def test_two_worktrees_at_once_and_nothing_left(
     shallow: Git, origin: Path, tmp_path: Path
 ) -> None:
     new, old = line_of(origin)[0], line_of(origin)[30]
-    with shallow.worktree(new) as one, shallow.worktree(old) as two:
-        assert ((one / "a.txt").read_text(), (two / "a.txt").read_text()) == (
+    with shallow.worktree(new) as new_tree, shallow.worktree(old) as old_tree:
+        assert ((new_tree / "a.txt").read_text(), (old_tree / "a.txt").read_text()) == (
             "129",
             "99",
         )
-    assert not one.exists() and not two.exists()
+    assert not new_tree.exists() and not old_tree.exists()
     assert len(shallow.text("worktree", "list").splitlines()) == 1
     git(shallow.directory, "worktree", "add", "--quiet", str(tmp_path / "mine"))
     (tmp_path / "mine").rename(tmp_path / "elsewhere")
@@ -190,10 +193,10 @@ def test_a_worktree_is_gone_after_an_interrupt(origin: Path, tmp_path: Path) -> 
     path = tmp_path / "clone"
     cloned(origin, path)
     cancel = Cancel()
-    here = Git(path, cancel)
-    with pytest.raises(Interrupted), here.worktree("main") as tree:
+    repository = Git(path, cancel)
+    with pytest.raises(Interrupted), repository.worktree("main") as tree:
         cancel.set()
-        here.text("status")
+        repository.text("status")
     assert not tree.exists()
     assert len(git(path, "worktree", "list").splitlines()) == 1
 
@@ -226,11 +229,11 @@ def test_a_checkout_runs_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[list[str]]]]:
-    seen: list[list[str]] = []
+    headers_of_requests: list[list[str]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            seen.append(self.headers.get_all("Authorization") or [])
+            headers_of_requests.append(self.headers.get_all("Authorization") or [])
             self.send_error(404)
 
         def log_message(self, *_: object) -> None:
@@ -238,7 +241,7 @@ def server() -> Iterator[tuple[str, list[list[str]]]]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{http.server_address[1]}", seen
+        yield f"http://127.0.0.1:{http.server_address[1]}", headers_of_requests
         http.shutdown()
 
 
@@ -246,7 +249,7 @@ def server() -> Iterator[tuple[str, list[list[str]]]]:
 def test_one_header_and_none_elsewhere(
     shallow: Git, server: tuple[str, list[list[str]]], persisted: bool
 ) -> None:
-    url, seen = server
+    url, headers_of_requests = server
     if persisted:
         git(
             shallow.directory,
@@ -258,13 +261,16 @@ def test_one_header_and_none_elsewhere(
         "ls-remote", f"{url}/octo/repo.git"
     )
     expected = "basic eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODlhYmNkZWY="
-    assert seen and all(headers == [expected] for headers in seen)
-    seen.clear()
+    assert headers_of_requests and all(
+        headers == [expected] for headers in headers_of_requests
+    )
+    headers_of_requests.clear()
     Git(shallow.directory, Cancel(), credentials(TOKEN, "https://github.com"))(
         "ls-remote", f"{url}/octo/repo.git"
     )
-    assert seen and all(
-        headers == (["basic b2xk"] if persisted else []) for headers in seen
+    assert headers_of_requests and all(
+        headers == (["basic b2xk"] if persisted else [])
+        for headers in headers_of_requests
     )
 
 
@@ -274,18 +280,18 @@ SECRET = "eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODlhYmNkZWY="
 def test_the_header_is_in_no_argument_and_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen, room, programs = tmp_path / "seen", tmp_path / "tmp", tmp_path / "bin"
+    record, room, programs = tmp_path / "seen", tmp_path / "tmp", tmp_path / "bin"
     room.mkdir()
     programs.mkdir()
     program = programs / "git"
     program.write_text(
-        f'#!/bin/sh\necho "$@" > {seen}; env | grep ^GIT_CONFIG_VALUE >> {seen}\n'
+        f'#!/bin/sh\necho "$@" > {record}; env | grep ^GIT_CONFIG_VALUE >> {record}\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setenv("TMPDIR", str(room))
     Git(tmp_path, Cancel(), credentials(TOKEN, "https://github.com"))("fetch")
-    arguments, empty, header = seen.read_text().splitlines()
+    arguments, empty, header = record.read_text().splitlines()
     assert SECRET not in arguments and empty == "GIT_CONFIG_VALUE_0="
     assert header == f"GIT_CONFIG_VALUE_1=AUTHORIZATION: basic {SECRET}"
     assert TOKEN not in repr(credentials(TOKEN, "https://github.com"))
@@ -352,14 +358,14 @@ def test_the_files_that_differ_between_two_commits_whatever_their_names(
         git(top, "add", "--all")
         git(top, "commit", "--quiet", "--message=x")
         shas.append(git(top, "rev-parse", "HEAD").strip())
-    mine = Git(top, Cancel())
-    assert mine.touched(shas[0], shas[1]) == ["a b/c", "old\nname", "\u00fc/d"]
+    repository = Git(top, Cancel())
+    assert repository.touched(shas[0], shas[1]) == ["a b/c", "old\nname", "\u00fc/d"]
     assert (
-        mine.touched(shas[1], shas[0]) == mine.touched(shas[0], shas[1])
-        and mine.touched(shas[0], shas[0]) == []
+        repository.touched(shas[1], shas[0]) == repository.touched(shas[0], shas[1])
+        and repository.touched(shas[0], shas[0]) == []
     )
     with pytest.raises(InputError, match="neither in this clone nor at origin"):
-        mine.touched("f" * 40, shas[0])
+        repository.touched("f" * 40, shas[0])
 
 
 def test_what_a_shallow_clone_lacks_is_fetched_to_say_what_differs(
@@ -406,8 +412,11 @@ def test_a_repository_as_its_state_changes(top: Path, tmp_path: Path) -> None:
     git(top, "checkout", "--detach", sha)
     assert source() == SourceInfo(sha, None, False)
     git(top, "worktree", "add", "-b", "other", str(tmp_path / "other"))
-    other = repository_of(tmp_path / "other", Cancel())
-    assert other.top == (tmp_path / "other").resolve() and other.source.ref == "other"
+    other_repository = repository_of(tmp_path / "other", Cancel())
+    assert (
+        other_repository.top == (tmp_path / "other").resolve()
+        and other_repository.source.ref == "other"
+    )
 
 
 def test_no_commit_yet(tmp_path: Path) -> None:

@@ -276,10 +276,10 @@ def test_an_answer_in_pieces_and_one_that_is_long() -> None:
         "    sys.stdout.write('x'); sys.stdout.flush(); time.sleep(0.05)\n"
         "    sys.stdout.write('y' * 300000 + '\\nrest\\n'); sys.stdout.flush()"
     )
-    one = Worker([*PYTHON, code])
-    assert one.ask("q", Cancel()) == "x" + "y" * 300_000
-    assert one.ask(None, Cancel()) == "rest"
-    one.close()
+    worker = Worker([*PYTHON, code])
+    assert worker.ask("q", Cancel()) == "x" + "y" * 300_000
+    assert worker.ask(None, Cancel()) == "rest"
+    worker.close()
 
 
 @pytest.mark.parametrize(
@@ -315,20 +315,21 @@ def test_workers_of_all_kinds(
     monkeypatch: pytest.MonkeyPatch, code: str, answers: list[str | None]
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "ghs_secret")
-    one = Worker([*PYTHON, code])
+    worker = Worker([*PYTHON, code])
     assert [
-        one.ask("q" if number else None, Cancel()) for number, _ in enumerate(answers)
+        worker.ask("q" if number else None, Cancel())
+        for number, _ in enumerate(answers)
     ] == answers
-    one.close()
+    worker.close()
 
 
 def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
-    one = Worker([*PYTHON, DEAF_FAMILY, str(tmp_path / "pids"), "90"])
+    worker = Worker([*PYTHON, DEAF_FAMILY, str(tmp_path / "pids"), "90"])
     assert wait_until((tmp_path / "pids").exists)
-    assert one.ask("q", Cancel(), timeout_seconds=0.2) is None
+    assert worker.ask("q", Cancel(), timeout_seconds=0.2) is None
     assert was_killed(tmp_path / "pids")
-    assert one.ask("q", Cancel()) is None
-    one.close()
+    assert worker.ask("q", Cancel()) is None
+    worker.close()
 
 
 # What the kernel tells of a child is never below its parent's peak; /proc has the
@@ -351,10 +352,10 @@ def test_an_answer_without_end_is_none_and_does_not_fill_the_memory() -> None:
 
 
 def test_close_ends_a_busy_worker_and_may_be_called_twice(tmp_path: Path) -> None:
-    one = Worker([*PYTHON, DEAF_FAMILY, str(tmp_path / "pids"), "90"])
+    worker = Worker([*PYTHON, DEAF_FAMILY, str(tmp_path / "pids"), "90"])
     assert wait_until((tmp_path / "pids").exists)
-    one.close()
-    one.close()
+    worker.close()
+    worker.close()
     assert was_killed(tmp_path / "pids")
 
 
@@ -418,10 +419,10 @@ MAPS = [sys.executable, "-IS", "-c", "print(open('/proc/self/maps').read())"]
 
 def libraries(layout: int | None) -> str:
     """Where the C library of a child lies."""
-    said = run(MAPS, cancel=Cancel(), layout=layout).output
+    printed = run(MAPS, cancel=Cancel(), layout=layout).output
     return next(
         line.split("-")[0]
-        for line in said.splitlines()
+        for line in printed.splitlines()
         if "libc.so" in line or "libc-" in line
     )
 
@@ -435,9 +436,9 @@ def fixed() -> None:
 
 @pytest.mark.usefixtures("fixed")
 def test_every_layout_has_addresses_of_its_own_and_repeats_them() -> None:
-    found = [{libraries(layout) for _ in range(2)} for layout in range(LAYOUTS)]
-    assert all(len(each) == 1 for each in found)
-    assert len(set.union(*found)) == LAYOUTS
+    addresses = [{libraries(layout) for _ in range(2)} for layout in range(LAYOUTS)]
+    assert all(len(repeated) == 1 for repeated in addresses)
+    assert len(set.union(*addresses)) == LAYOUTS
 
 
 @pytest.mark.usefixtures("fixed")
