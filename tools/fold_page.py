@@ -11,7 +11,7 @@ from json_rows import fold_of
 from places import ROOT
 from replacing import replace
 
-from bot.core.fold import FoldAudit, FoldCell, FoldModel
+from bot.fold.audit import FoldAudit, FoldCell, FoldModel
 from bot.show.filters import plural
 
 PART = "fold"

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from bot.core.fold import Price, Run
 from bot.core.lab import Experiment, Lab
+from bot.core.runs import Price, Run
 from bot.core.snapshot import (
     Cell,
     CellKey,

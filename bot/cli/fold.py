@@ -42,12 +42,12 @@ def run(arguments: Arguments) -> None:
     """
     from bot.cli.work import place_of_nothing, work_of
     from bot.errors import NoVerdict, UsageError
+    from bot.fold.auditing import audited
+    from bot.fold.showing import fold_blocks, write_folds
     from bot.show.blocks import TERMINAL
     from bot.show.filters import plural
-    from bot.show.fold import fold_blocks, write_folds
     from bot.show.renderers import print_blocks
     from bot.study.comparison import with_compiler
-    from bot.study.folding import audited
 
     if arguments.max_slowdown is not None and arguments.no_run:
         problem = "needs run times, and --no-run measures none"

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from bot.core.fold import Run
 from bot.core.record import Count, Record, always
+from bot.core.runs import Run
 from bot.core.snapshot import CellKey
 
 MOST_BUILDS = 8

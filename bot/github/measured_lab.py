@@ -11,9 +11,9 @@ from typing import Annotated
 
 from msgspec import Meta, structs
 
-from bot.core.fold import Price, Run
 from bot.core.lab import Experiment, Lab
 from bot.core.record import Count, Name, Record
+from bot.core.runs import Price, Run
 from bot.core.snapshot import CellKey, Snapshot
 from bot.core.study import Study, Variant
 from bot.core.times import CompileTimes

@@ -25,10 +25,10 @@ from bot.compiler.diagnostics import DIRECTORIES, NO_MEMORY, RAN_OUT_LIKELY, cpu
 from bot.compiler.ptxas import program_of
 from bot.compiler.wheels import RUNTIME, fetch_release
 from bot.core.backends import backend_of
-from bot.core.fold import Price
 from bot.core.json_text import decoded
 from bot.core.policy import here
 from bot.core.record import Small
+from bot.core.runs import Price
 from bot.core.spec import Places
 from bot.errors import InputError
 from bot.readers.ir_facts import CompiledFor, Interface
@@ -487,7 +487,7 @@ def _inputs(fed: Feed, runs: int) -> str:
 
 
 class Equality(NamedTuple):
-    """What `bot.core.fold.FoldCell` has in its fields of these names."""
+    """What `bot.fold.audit.FoldCell` has in its fields of these names."""
 
     equal: bool | None
     equal_note: str

@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 
 from bot.core.delta import value_of
-from bot.core.fold import Price, Run
 from bot.core.growth import growths
 from bot.core.lab import SAME, Lab, Sums, lab_lines, sums
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.record import Value, certain, difference, ends
+from bot.core.runs import Price, Run
 from bot.core.snapshot import Cell, CellKey
 from bot.core.study import Variant
 from bot.show.blocks import (

@@ -18,7 +18,6 @@ from bot.compiler.importing import Importer
 from bot.compiler.iree import in_its_words, open_setup, toolchain_of, unknown_to_all
 from bot.config.targets import merged
 from bot.core.backends import backend_of
-from bot.core.fold import Price, Run
 from bot.core.lab import SAME, Experiment, Lab
 from bot.core.planned import (
     COMMON_FLAGS,
@@ -31,6 +30,7 @@ from bot.core.planned import (
     short_names,
 )
 from bot.core.planned import plan as plan_cells
+from bot.core.runs import Price, Run
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.spec import release_in
 from bot.core.study import Study, Variant
@@ -45,10 +45,10 @@ from bot.running.runner import (
     machine,
     of_release,
 )
+from bot.study.flow_program import flow_of, interface_of
 from bot.study.lab_models import models_in_scope, models_of
 from bot.study.lab_times import compile_times
 from bot.study.prepare import Work
-from bot.study.rewriting import flow_of, interface_of
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter

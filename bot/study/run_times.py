@@ -21,7 +21,6 @@ from bot.compiler.static_library import library_path
 from bot.compiler.wheels import release_home
 from bot.core.backends import backend_of
 from bot.core.delta import CellDelta
-from bot.core.fold import Price, Run
 from bot.core.lab import SAME
 from bot.core.planned import SIDES
 from bot.core.report import Report
@@ -33,6 +32,7 @@ from bot.core.run_times import (
     build_run,
     not_run,
 )
+from bot.core.runs import Price, Run
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
 from bot.errors import CompilerUnavailable, UsageError
@@ -47,9 +47,9 @@ from bot.running.runner import (
     of_release,
     refusal,
 )
+from bot.study.flow_program import flow_of, interface_of
 from bot.study.prepare import Work
 from bot.study.program_side import ProgramSide
-from bot.study.rewriting import flow_of, interface_of
 from bot.study.run import SidePlan
 from bot.study.tracing import SideTracer, side_tracers
 from bot.system.files import temporary_directory

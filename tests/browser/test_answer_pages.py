@@ -11,7 +11,7 @@ import pytest
 from browser import opened, violations
 from playwright.sync_api import Browser
 
-from bot.show.fold import write_folds
+from bot.fold.showing import write_folds
 from bot.show.lab import write_lab
 
 OPEN_ALL = "all => all.forEach((fold) => { fold.open = true; })"

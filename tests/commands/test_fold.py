@@ -16,8 +16,8 @@ from test_folds import render_folds
 
 from bot.cli.main import main
 from bot.config.configuration import Config
-from bot.core.fold import FoldAudit
 from bot.core.spec import Places
+from bot.fold.audit import FoldAudit
 from bot.study.prepare import Request, Work
 
 CONFIG = (
@@ -51,7 +51,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     (tmp_path / "suite/small.mlir").write_text("module {}\n")
     (tmp_path / "c.yml").write_text(CONFIG)
     before, recorder = signal.getsignal(signal.SIGTERM), Asked(make.small())
-    monkeypatch.setattr("bot.study.folding.audited", recorder)
+    monkeypatch.setattr("bot.fold.auditing.audited", recorder)
     yield recorder
     signal.signal(signal.SIGTERM, before)
 

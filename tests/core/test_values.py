@@ -15,7 +15,6 @@ from replacing import replace
 
 from bot import errors
 from bot.config.configuration import load_config
-from bot.core.fold import FoldAudit, fold_lines
 from bot.core.metrics import (
     ARTIFACT_PARTS,
     METRIC_BY_ID,
@@ -26,6 +25,7 @@ from bot.core.metrics import (
 from bot.core.policy import any_match
 from bot.core.reading import ArtifactReading, Reading
 from bot.errors import BotError
+from bot.fold.audit import FoldAudit, fold_lines
 
 CLASSES = [
     kind

@@ -25,12 +25,13 @@ from bot.compiler.bindings import IR_WORKER
 from bot.compiler.compiler import Compiled
 from bot.compiler.compiling import CompileInput, CompileSetup, compile_directly
 from bot.compiler.toolchain import resolve
-from bot.core.fold import FoldAudit, FoldCell, Price
+from bot.core.runs import Price
 from bot.core.snapshot import Failure
+from bot.fold.attempts import Attempt
+from bot.fold.audit import FoldAudit, FoldCell
+from bot.fold.auditing import NOT_ASKED, NOTHING_FOLDED, Bench
+from bot.fold.rewriting import Group
 from bot.running.runner import Equality
-from bot.study.fold_attempts import Attempt
-from bot.study.folding import NOT_ASKED, NOTHING_FOLDED, Bench
-from bot.study.rewriting import Group
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel
 
@@ -348,7 +349,7 @@ def test_a_cell_that_does_not_compile_is_failed_and_the_others_are_audited(
 def test_where_nothing_folded_does_not_resume_either_the_cell_is_failed_with_the_reason(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.study.fold_attempts.RESUME", "--no-such-option")
+    monkeypatch.setattr("bot.fold.attempts.RESUME", "--no-such-option")
     for cell in folded(
         home, "no-resume", "--model", "layers", "--target", "vmvx"
     ).cells:
@@ -421,7 +422,7 @@ def test_what_the_stack_limit_refuses_is_not_folded(
             ),
         )
 
-    monkeypatch.setattr("bot.study.fold_attempts.compile_directly", refused)
+    monkeypatch.setattr("bot.fold.attempts.compile_directly", refused)
     cell = folded(home, "within", config="within.yml").cells[0]
     assert (cell.state, cell.folded, cell.command) == ("nothing-to-fold", (), "")
     assert any("exceeded stack allocation limit" in group.why for group in cell.left)

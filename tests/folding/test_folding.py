@@ -15,17 +15,11 @@ from fold_stage import RUN, FoldStage, stage
 from places import ROOT
 
 from bot.compiler.bindings import IR_WORKER, Bindings
-from bot.core.fold import FOLD_KINDS
 from bot.errors import MalformedBinary
+from bot.fold.audit import FOLD_KINDS
+from bot.fold.rewriting import Group, Groups, Rewritten, groups_of, rewritten
 from bot.running.runner import Runtime
-from bot.study.rewriting import (
-    Group,
-    Groups,
-    Rewritten,
-    groups_of,
-    missing_resource,
-    rewritten,
-)
+from bot.study.flow_program import missing_resource
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler

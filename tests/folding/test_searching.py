@@ -1,4 +1,4 @@
-"""bot.study.fold_search: what is kept of the groups of a program, with a compiler that is made up."""
+"""bot.fold.search: what is kept of the groups of a program, with a compiler that is made up."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
-from bot.core.fold import FOLD_KINDS, BeforeAfter, FoldCell, Price
 from bot.core.planned import Model, PlannedCell, Target
+from bot.core.runs import Price
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
-from bot.study.fold_attempts import Attempt
-from bot.study.fold_search import Searched, affordable, kind_of, permitted, search
-from bot.study.folding import Audited, model_of
-from bot.study.rewriting import FoldedGroup, Group, Groups, LeftGroup
+from bot.fold.attempts import Attempt
+from bot.fold.audit import FOLD_KINDS, BeforeAfter, FoldCell
+from bot.fold.auditing import Audited, model_of
+from bot.fold.rewriting import FoldedGroup, Group, Groups, LeftGroup
+from bot.fold.search import Searched, affordable, kind_of, permitted, search
 
 PLANNED = PlannedCell(
     Model(name="m", path="", shown="", digest="", size_bytes=0), Target("t", "llvm-cpu")

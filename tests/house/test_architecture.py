@@ -14,6 +14,7 @@ from places import ROOT
 FLOORS = {
     "cli": 6,
     "github": 5,
+    "fold": 5,
     "study": 4,
     "explain": 3,
     "running": 3,

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from rich.console import Console
 from test_comment import assert_harmless
 
-from bot.core.fold import Price
 from bot.core.lab import Lab, sums
+from bot.core.runs import Price
 from bot.show.blocks import TERMINAL
 from bot.show.lab import LAB_LIMIT_BYTES, lab_blocks
 from bot.show.renderers import markdown, print_blocks

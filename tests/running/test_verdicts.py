@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bot.core.fold import Price
+from bot.core.runs import Price
 from bot.running.feeding import Feed, compare, fill
 from bot.running.runner import (
     FEWEST_PAIRS,

@@ -18,10 +18,11 @@ from rich.cells import cell_len
 from rich.console import Console
 from test_comment import assert_harmless
 
-from bot.core.fold import BeforeAfter, FoldAudit, FoldCell, FoldModel, LeftFamily, Price
+from bot.core.runs import Price
 from bot.errors import TemplateError
+from bot.fold.audit import BeforeAfter, FoldAudit, FoldCell, FoldModel, LeftFamily
+from bot.fold.showing import FOLD_LIMIT_BYTES, fold_blocks
 from bot.show.blocks import TERMINAL
-from bot.show.fold import FOLD_LIMIT_BYTES, fold_blocks
 from bot.show.renderers import markdown, print_blocks
 
 ONE = next(cell for cell in make.small().cells if cell.state == "folded")

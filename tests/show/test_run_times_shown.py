@@ -14,10 +14,10 @@ import report_factory as make
 from replacing import replace
 from rich.console import Console
 
-from bot.core.fold import Price, Run
 from bot.core.policy import Finding, Verdict
 from bot.core.report import Report, report_lines, report_of
 from bot.core.run_times import BuildRun, RunTimes, TimeRatio, build_run, not_run
+from bot.core.runs import Price, Run
 from bot.core.snapshot import Cell, CellKey
 from bot.running.runner import price_of
 from bot.show.alarms import AlarmGroup, alarm_table, alarms

@@ -7,7 +7,9 @@ import random
 from replacing import replace
 from report_factory import COMMON, HOSTILE, MODELS, TARGETS, digest
 
-from bot.core.fold import (
+from bot.core.runs import Price
+from bot.core.snapshot import CompilerInfo
+from bot.fold.audit import (
     FOLD_SCHEMA,
     BeforeAfter,
     FoldAudit,
@@ -15,9 +17,7 @@ from bot.core.fold import (
     FoldedFamily,
     FoldModel,
     LeftFamily,
-    Price,
 )
-from bot.core.snapshot import CompilerInfo
 
 UNKNOWN = BeforeAfter(None, None)
 QUANTISED = ("mobilebert_l6_int8_tosa", "mobilenet_v1_int8_tosa")

@@ -15,17 +15,10 @@ from bot.compiler.compiling import CompileInput, CompileSetup, artifact_of
 from bot.compiler.diagnostics import without_places
 from bot.compiler.toolchain import resolve
 from bot.core.planned import COMMON_FLAGS
+from bot.fold.rewriting import RESUME, Group, Groups, Rewritten, groups_of, rewritten
 from bot.readers.ir_facts import interface
 from bot.running.runner import Equality, Runner, Runtime
-from bot.study.rewriting import (
-    RESUME,
-    Group,
-    Groups,
-    Rewritten,
-    flow_of,
-    groups_of,
-    rewritten,
-)
+from bot.study.flow_program import flow_of
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter
 

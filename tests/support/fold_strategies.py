@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from strategies import LARGEST, compilers, names, text, values
 
-from bot.core import fold
+from bot.core.runs import Price
+from bot.fold import audit
 
 T = TypeVar("T")
 
@@ -27,35 +28,36 @@ def in_order(values: tuple[Any, ...]) -> tuple[Any, ...]:
 counts = st.integers(0, LARGEST)
 ratios = st.floats(0, 1e9, allow_nan=False)
 members = several(names, 3, min_size=1)
-both = st.builds(fold.BeforeAfter, values, values)
+both = st.builds(audit.BeforeAfter, values, values)
 families = st.builds(
-    fold.FoldedFamily,
-    st.sampled_from(fold.FOLD_KINDS),
+    audit.FoldedFamily,
+    st.sampled_from(audit.FOLD_KINDS),
     members,
     several(st.sampled_from(["i32", "i64", "index"]), 3),
 )
 cells = st.builds(
-    fold.FoldCell,
+    audit.FoldCell,
     model=names,
     target=names,
     state=st.sampled_from(["folded", "nothing-to-fold", "unsupported", "failed"]),
     **dict.fromkeys(("executables", "artifact_bytes"), both),
     equal=st.none() | st.booleans(),
     folded=several(families, 2),
-    left=several(st.builds(fold.LeftFamily, kind=names, members=members, why=names), 2),
+    left=several(
+        st.builds(audit.LeftFamily, kind=names, members=members, why=names), 2
+    ),
     resumed_bytes=values,
-    price=st.none()
-    | st.builds(fold.Price, counts, counts, counts, ratios, ratios, ratios),
+    price=st.none() | st.builds(Price, counts, counts, counts, ratios, ratios, ratios),
     **dict.fromkeys(("equal_note", "price_note", "command", "module", "note"), text),
 )
 models = st.builds(
-    fold.FoldModel,
+    audit.FoldModel,
     model=names,
-    **dict.fromkeys(fold.FoldModel.__struct_fields__[1:], values),
+    **dict.fromkeys(audit.FoldModel.__struct_fields__[1:], values),
 )
 audits = st.builds(
-    fold.FoldAudit,
-    st.just(fold.FOLD_SCHEMA),
+    audit.FoldAudit,
+    st.just(audit.FOLD_SCHEMA),
     compilers,
     several(text, 2),
     text,

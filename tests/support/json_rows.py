@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from bot.core.fold import FoldAudit
 from bot.core.snapshot import MEASURED
+from bot.fold.audit import FoldAudit
 
 
 class JsonRow(dict[str, Any]):

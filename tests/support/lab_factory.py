@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 from report_factory import COMMON, HOSTILE, MODELS, TARGETS, digest, metrics
 
-from bot.core.fold import Price, Run
 from bot.core.lab import SAME, Experiment, Lab
+from bot.core.runs import Price, Run
 from bot.core.snapshot import (
     Cell,
     CellKey,

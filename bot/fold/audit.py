@@ -8,7 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
-from bot.core.record import Count, Name, Record, Small, always
+from bot.core.record import Count, Name, Record, always
+from bot.core.runs import Price
 from bot.core.snapshot import CompilerInfo, lines
 
 FOLD_SCHEMA = "code-size-fold/1"
@@ -62,37 +63,6 @@ class LeftFamily(Record, frozen=True):
     kind: Name  # as that of a `bot.core.program.Family`, or one of FOLD_KINDS
     members: tuple[Name, ...]
     why: Name  # one line: what stands against it, or what was tried and went wrong
-
-
-class Price(Record, frozen=True):
-    """CPU time of both artifacts on this machine, in pairs that were run one after the other."""
-
-    # before_us, after_us: medians of the CPU times of one run on one thread, in
-    # microseconds
-    before_us: Count
-    after_us: Count
-    pairs: Count
-    ratio: float  # median of after / before over the pairs (1.02: 2 % slower)
-    # low, high: an interval that holds the true median ratio with 95 % probability,
-    # from the order of the pairs
-    low: float
-    high: float
-
-
-class Run(Small, frozen=True):
-    """What running a cell's artifact beside the reference's gave.
-
-    Of a folded one beside the unfolded program's.
-    """
-
-    equal: bool | None = (
-        None  # whether it gave the outputs of the reference's; None where they were not compared
-    )
-    equal_note: str = ""  # on what inputs, or why they were not
-    # CPU time of the reference's artifact (before) and of its own (after); None with
-    # `price_note`
-    price: Price | None = None
-    price_note: str = ""
 
 
 class FoldCell(Record, frozen=True, omit_defaults=True):

@@ -27,8 +27,8 @@ from bot.compiler.ptxas import Assembler
 from bot.core.planned import Model, PlannedCell
 from bot.core.snapshot import Cell, Failure
 from bot.errors import MalformedBinary
+from bot.fold.rewriting import RESUME, FoldedGroup, Group, Groups, LeftGroup, rewritten
 from bot.study.cell import cell_of
-from bot.study.rewriting import RESUME, FoldedGroup, Group, Groups, LeftGroup, rewritten
 
 
 class FoldTools(NamedTuple):

@@ -27,26 +27,28 @@ from bot.compiler.iree import open_setup
 from bot.compiler.ptxas import Assembler
 from bot.compiler.ptxas import installed as assembler_here
 from bot.compiler.schedule import Task, run_all
-from bot.core import fold
-from bot.core.fold import (
-    FAILED,
-    FOLD_KINDS,
-    FoldAudit,
-    FoldCell,
-    FoldModel,
-    LeftFamily,
-    Price,
-    Run,
-)
 from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
+from bot.core.runs import Price, Run
 from bot.core.snapshot import Cell, CellKey, Failure
 from bot.errors import MalformedBinary
+from bot.fold.attempts import Attempt, Attempts, FoldTools
+from bot.fold.audit import (
+    FAILED,
+    FOLD_KINDS,
+    FOLD_SCHEMA,
+    BeforeAfter,
+    FoldAudit,
+    FoldCell,
+    FoldedFamily,
+    FoldModel,
+    LeftFamily,
+)
+from bot.fold.rewriting import Group, Groups, groups_of
+from bot.fold.search import affordable, kind_of, left, reason_of, search
 from bot.running.runner import MISSING, Equality, Runner, Runtime, installed, machine
 from bot.show.filters import plural
-from bot.study.fold_attempts import Attempt, Attempts, FoldTools
-from bot.study.fold_search import affordable, kind_of, left, reason_of, search
+from bot.study.flow_program import flow_of, interface_of
 from bot.study.prepare import Work
-from bot.study.rewriting import Group, Groups, flow_of, groups_of, interface_of
 from bot.system.files import is_writable, make_directory, temporary_directory
 from bot.system.processes import Meter
 
@@ -245,7 +247,7 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
     if runtime is not None and any(audit.run.equal is not None for audit in audits):
         shown_machine = machine(runtime)
     return FoldAudit(
-        fold.FOLD_SCHEMA,
+        FOLD_SCHEMA,
         compiler=toolchain.info,
         flags=side.flags,
         machine=shown_machine,
@@ -452,13 +454,13 @@ def fold_cell(audited: Audited, out: Path) -> FoldCell:
     run = audited.run
     command = ""
     module = ""
-    folded: list[fold.FoldedFamily] = []
+    folded: list[FoldedFamily] = []
     attempts = audited.attempts
     best = audited.best
     if attempts is not None and best is not None and audited.groups:
         for group in best.folded:
             kind = kind_of(attempts.groups, group.members) or FOLD_KINDS[-1]
-            folded.append(fold.FoldedFamily(kind, group.members, group.operands))
+            folded.append(FoldedFamily(kind, group.members, group.operands))
         module = f"{FOLDER}/{cell.key.model}.{cell.key.target}.mlir"
         make_directory(out / FOLDER)
         shutil.copyfile(attempts.program(best), out / module)
@@ -494,14 +496,14 @@ def _state(audited: Audited) -> str:
     return "nothing-to-fold"
 
 
-def _both(audited: Audited, metric: str) -> fold.BeforeAfter:
+def _both(audited: Audited, metric: str) -> BeforeAfter:
     """Return a metric before and after; what is not folded stays what it was."""
     if audited.cell.measured:
         before = audited.cell.value(metric)
     else:
         before = None
     if audited.best is None:
-        return fold.BeforeAfter(before, None)
+        return BeforeAfter(before, None)
     if not audited.groups:
-        return fold.BeforeAfter(before, before)
-    return fold.BeforeAfter(before, audited.best.cell.value(metric))
+        return BeforeAfter(before, before)
+    return BeforeAfter(before, audited.best.cell.value(metric))

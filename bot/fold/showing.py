@@ -9,7 +9,8 @@ from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 
-from bot.core.fold import (
+from bot.core.snapshot import CellKey
+from bot.fold.audit import (
     FAILED,
     BeforeAfter,
     FoldAudit,
@@ -18,7 +19,6 @@ from bot.core.fold import (
     LeftFamily,
     fold_lines,
 )
-from bot.core.snapshot import CellKey
 from bot.show.blocks import (
     NOTE_LIMIT,
     Block,

@@ -15,11 +15,12 @@ from itertools import chain
 from typing import NamedTuple
 
 from bot.compiler.diagnostics import reason
-from bot.core.fold import FOLD_KINDS, LeftFamily, Price
+from bot.core.runs import Price
+from bot.fold.attempts import Attempt
+from bot.fold.audit import FOLD_KINDS, LeftFamily
+from bot.fold.rewriting import Group, Groups
 from bot.readers.assemble import UNSPEAKABLE
 from bot.running.runner import within
-from bot.study.fold_attempts import Attempt
-from bot.study.rewriting import Group, Groups
 
 NOTHING: tuple[Group, ...] = ()
 # A group that fails is halved; what fails of fewer executables is left

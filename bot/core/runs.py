@@ -1,0 +1,36 @@
+"""How an artifact ran beside another one: the price in CPU time, and equal outputs."""
+
+from __future__ import annotations
+
+from bot.core.record import Count, Record, Small
+
+
+class Price(Record, frozen=True):
+    """CPU time of both artifacts on this machine, in pairs that were run one after the other."""
+
+    # before_us, after_us: medians of the CPU times of one run on one thread, in
+    # microseconds
+    before_us: Count
+    after_us: Count
+    pairs: Count
+    ratio: float  # median of after / before over the pairs (1.02: 2 % slower)
+    # low, high: an interval that holds the true median ratio with 95 % probability,
+    # from the order of the pairs
+    low: float
+    high: float
+
+
+class Run(Small, frozen=True):
+    """What running a cell's artifact beside the reference's gave.
+
+    Of a folded one beside the unfolded program's.
+    """
+
+    equal: bool | None = (
+        None  # whether it gave the outputs of the reference's; None where they were not compared
+    )
+    equal_note: str = ""  # on what inputs, or why they were not
+    # CPU time of the reference's artifact (before) and of its own (after); None with
+    # `price_note`
+    price: Price | None = None
+    price_note: str = ""
