@@ -6,7 +6,7 @@ import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -564,6 +564,13 @@ def chosen_config(path: Path | None, say: Callable[[str], None]) -> Path | None:
     return path
 
 
+class _Layer(NamedTuple):
+    """A configuration file, and the keys that it has."""
+
+    file: YamlFile
+    keys: Configuration
+
+
 def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     """Read a configuration file, or the packaged default.
 
@@ -576,11 +583,14 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     `models`: False where the rules are wanted without the models, which need not be
     there; what matches none is then not refused, either.
     """
-    default, packaged = read_configuration(configs_dir() / "default.yml")
-    file, configured = (default, packaged) if path is None else read_configuration(path)
-    default_targets = packaged_targets(default, packaged.targets)
+    packaged = _Layer(*read_configuration(configs_dir() / "default.yml"))
+    own = packaged
+    if path is not None:
+        own = _Layer(*read_configuration(path))
+    file, configured = own
     is_command = configured.compiler.kind == "command"
     _check_command(file, configured)
+    default_targets = packaged_targets(packaged.file, packaged.keys.targets)
     targets = parse_targets(
         file,
         configured.targets or tuple(default_targets),
@@ -591,34 +601,20 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     links = _find_links(file, entry)
     command = _command(file, entry) if is_command else None
     declared = command.metrics if command else ()
-    suffixes = () if is_command else MODEL_SUFFIXES
     model_paths: tuple[Path, ...] = ()
+    within: dict[str, list[str]] = {}
     if models:
-        if configured.models:
-            measured = (file, configured)
-        else:
-            measured = (default, packaged)
-        model_paths = _models(measured[0], measured[1].models, suffixes)
-    within = dict[str, list[str]]()
-    if models and configured.thresholds:
-        # rules may be of a longer list, for which those of the packaged suite are known
-        packaged_models = _models(default, packaged.models, MODEL_SUFFIXES)
-        within = {
-            "models": [model.stem for model in (*model_paths, *packaged_models)],
-            "targets": [*(target.name for target in targets), *default_targets],
-        }
-    if configured.thresholds:
-        judged = (file, configured)
-    else:
-        judged = (default, packaged)
+        model_paths = _measured_models(own, packaged, is_command=is_command)
+        within = _names_in_rules(own, packaged, model_paths, targets)
+    judging = own if configured.thresholds else packaged
     rules = parse_rules(
-        judged[0],
-        entries=judged[1].thresholds,
+        judging.file,
+        entries=judging.keys.thresholds,
         declared=own_metrics(declared),
         within=within,
     )
     _check_own(file, declared, rules)
-    repeats = (configured if "repeats" in file.data else packaged).repeats
+    repeats = (own if "repeats" in file.data else packaged).keys.repeats
     resolved = {
         "compiler": replace(entry, repository="") if command else entry,
         "places": Places(links, project=entry.package or PROJECT),
@@ -639,6 +635,36 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         if name not in resolved
     }
     return Config(**as_written, **resolved)
+
+
+def _measured_models(
+    own: _Layer, packaged: _Layer, *, is_command: bool
+) -> tuple[Path, ...]:
+    """Return the files of the models: those of the file, else the packaged ones."""
+    source = own if own.keys.models else packaged
+    suffixes = () if is_command else MODEL_SUFFIXES
+    return _models(source.file, source.keys.models, suffixes)
+
+
+def _names_in_rules(
+    own: _Layer,
+    packaged: _Layer,
+    model_paths: Sequence[Path],
+    targets: Sequence[Target],
+) -> dict[str, list[str]]:
+    """Return the models and targets that rules of the file may name.
+
+    Rules may be of a longer list, for which those of the packaged suite are known.
+    Empty where the file has no rules.
+    """
+    if not own.keys.thresholds:
+        return {}
+    packaged_models = _models(packaged.file, packaged.keys.models, MODEL_SUFFIXES)
+    packaged_names = packaged_targets(packaged.file, packaged.keys.targets)
+    return {
+        "models": [model.stem for model in (*model_paths, *packaged_models)],
+        "targets": [*(target.name for target in targets), *packaged_names],
+    }
 
 
 def _templates(file: YamlFile, configured: Configuration) -> Path | None:

@@ -231,16 +231,7 @@ class Clue(NamedTuple):
             "message": "\n".join(commit.message for commit in group),
             "diff": "\n".join(changed),
         }
-        score = 0
-        is_own = False
-        matches = dict[str, list[str]]()
-        for pattern, counts in self.words():
-            for place, text in by_place.items():
-                if match := re.search(pattern, text, re.IGNORECASE):
-                    score += _PLACES[place] * counts
-                    is_own = is_own or counts >= _OWN
-                    matches.setdefault(place, []).append(match[0])
-                    break
+        score, is_own, matches = self._matches(by_place)
         if any(map(self.is_turned_by, texts)):
             score += _TURN
             is_own = True
@@ -260,6 +251,31 @@ class Clue(NamedTuple):
             for place, found_texts in matches.items()
         ]
         return score >> is_foreign + bool(is_fix), "; ".join(reasons), is_own
+
+    def _matches(
+        self, by_place: Mapping[str, str]
+    ) -> tuple[int, bool, dict[str, list[str]]]:
+        """Find the clue's words. Each counts once, in the first place that has it.
+
+        Args:
+            by_place: place in a commit (title, message or diff) → its text.
+
+        Returns:
+            The score, whether a word is the clue's own, and place → the words there.
+        """
+        score = 0
+        is_own = False
+        matches = dict[str, list[str]]()
+        for pattern, counts in self.words():
+            for place, text in by_place.items():
+                match = re.search(pattern, text, re.IGNORECASE)
+                if match is None:
+                    continue
+                score += _PLACES[place] * counts
+                is_own = is_own or counts >= _OWN
+                matches.setdefault(place, []).append(match[0])
+                break
+        return score, is_own, matches
 
 
 def _titled_targets(commit: Commit) -> set[str]:
@@ -408,17 +424,8 @@ def looked_up(
         return answers, reason
     diffs = dict[str, str]()
     looked = dict[int, _Looked]()
-    listed = lru_cache(None)(lambda file: source.commits(file, base, head))
     try:
-        paths = source.paths(head)
-        for limit in _DIFFS:
-            for place, clue in enumerate(clues):
-                if place not in looked:
-                    looked[place] = _looked(clue, source, paths, base, listed)
-                likely = _likely(clue, looked[place].commits.values())
-                for commit in likely[:limit]:
-                    if commit.sha not in diffs:
-                        diffs[commit.sha] = source.diff(commit.sha)
+        _look(clues, source=source, revisions=(base, head), looked=looked, diffs=diffs)
     except Interrupted:
         raise
     except BotError as error:
@@ -433,6 +440,35 @@ def looked_up(
         )
         answers[place] = (answer, suspects)
     return answers, reason
+
+
+def _look(
+    clues: Sequence[Clue],
+    source: CompilerHistory,
+    revisions: tuple[str, str],
+    looked: dict[int, _Looked],
+    diffs: dict[str, str],
+) -> None:
+    """Ask the compiler's history for each clue, and read the likeliest diffs.
+
+    The likeliest diffs of every clue come before the further ones of any.
+
+    Args:
+        revisions: base's and head's.
+        looked: gets the history by the place of a clue.
+        diffs: gets the diffs by SHA. Both keep what was read before an error.
+    """
+    base, head = revisions
+    listed = lru_cache(None)(lambda file: source.commits(file, base, head))
+    paths = source.paths(head)
+    for limit in _DIFFS:
+        for place, clue in enumerate(clues):
+            if place not in looked:
+                looked[place] = _looked(clue, source, paths, base, listed)
+            likely = _likely(clue, looked[place].commits.values())
+            for commit in likely[:limit]:
+                if commit.sha not in diffs:
+                    diffs[commit.sha] = source.diff(commit.sha)
 
 
 def _unnamed_revision(base: str, head: str) -> str:

@@ -16,7 +16,7 @@ from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED, Traced, parting
 from bot.core.pass_proof import PassProof
 from bot.core.planned import SIDES, beginning, matching, only_cell
-from bot.core.snapshot import Cell, Dispatch
+from bot.core.snapshot import Cell, CellKey, Dispatch
 from bot.core.trace import PROGRAM, Parting
 from bot.errors import NoVerdict, UsageError
 from bot.explain.carrying import fitting_ladder
@@ -54,13 +54,7 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         {cell.key for side in pair_of_sides.sides.values() for cell in side.cells}
     )
     cells = {name: side.cells[0] for name, side in pair_of_sides.sides.items()}
-    for name, cell in cells.items():
-        if not cell.measured:
-            if cell.failure:
-                reason = cell.failure.first_line
-            else:
-                reason = cell.status
-            raise NoVerdict(f"was not compiled: {reason}", where=f"{key}, {name}")
+    _require_compiled(key, cells)
     deltas = diff(pair_of_sides.sides["base"], pair_of_sides.sides["head"])
     causes = explanations(
         pair_of_sides.sides["base"],
@@ -109,14 +103,13 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         parting_pass = replace(
             parting_pass, why="no compiler is available: both sides are snapshots"
         )
-    formed = (
-        trace.formed for trace in traces.values() if trace is not None and trace.formed
-    )
+    known_traces = {name: trace for name, trace in traces.items() if trace is not None}
+    formed = (trace.formed for trace in known_traces.values() if trace.formed)
     return Traced(
         key=key,
         compilers={name: side.compiler.version for name, side in sides.items()},
         rows=rows,
-        traces={name: trace for name, trace in traces.items() if trace is not None},
+        traces=known_traces,
         commands=_commands(cells, rows, parting_pass),
         parting=parting_pass,
         ladder=ladder,
@@ -126,6 +119,17 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         pass_proof=proofs.mlir_pass,
         machine=proofs.machine,
     )
+
+
+def _require_compiled(key: CellKey, cells: Mapping[str, Cell]) -> None:
+    """Raise NoVerdict for a side that could not be compiled."""
+    for name, cell in cells.items():
+        if cell.measured:
+            continue
+        reason: str = cell.status
+        if cell.failure:
+            reason = cell.failure.first_line
+        raise NoVerdict(f"was not compiled: {reason}", where=f"{key}, {name}")
 
 
 def _commands(

@@ -297,6 +297,22 @@ Traces = dict[tuple[str, CellKey], dict[str, DispatchTrace]]
 """Side and cell → entry point → its trace."""
 
 
+def _are_formed_alike(programs: Mapping[str, DispatchTrace]) -> bool:
+    """Return whether the passes over both programs are known and form equal regions."""
+    if any(program.why for program in programs.values()):
+        return False
+    return not parting(*programs.values()).forms_otherwise
+
+
+def _with_other_side(programs: Mapping[str, DispatchTrace]) -> dict[str, DispatchTrace]:
+    """Return each side's passes over the program, beside those of the other side."""
+    base, head = (programs[side] for side in SIDES)
+    return {
+        side: replace(trace, across=other.steps, why=trace.why or other.why)
+        for side, trace, other in zip(SIDES, (base, head), (head, base), strict=True)
+    }
+
+
 class _Pairs:
     """Traces dispatches on both sides.
 
@@ -352,24 +368,15 @@ class _Pairs:
             self._trace_code(key, rows)
             self._put_before(key, rows, programs)
             return
-        is_alike = len(rows) == len(SIDES) and not any(
-            program.why for program in programs.values()
-        )
-        is_alike &= not parting(*programs.values()).forms_otherwise
+        if len(rows) < len(SIDES):
+            programs = _with_other_side(programs)
+        elif _are_formed_alike(programs):
+            programs = {
+                side: replace(trace, steps=(), why=NO_BUDGET)
+                for side, trace in programs.items()
+            }
         for side, row in rows.items():
-            trace = programs[side]
-            if is_alike:
-                trace = replace(trace, steps=(), why=NO_BUDGET)
-            if len(rows) < len(SIDES):
-                other_program = next(
-                    program for name, program in programs.items() if name != side
-                )
-                trace = replace(
-                    trace,
-                    across=other_program.steps,
-                    why=trace.why or other_program.why,
-                )
-            self.known.setdefault((side, key), {})[row.name] = trace
+            self.known.setdefault((side, key), {})[row.name] = programs[side]
 
     def _put_before(
         self,
