@@ -46,8 +46,10 @@ import sys
 sys.path.insert(0, {folder!r})
 from ir_worker import ir_fold, ir_worker
 right = ir_fold._rewrite_site
-def wrong(ir, op, kept, varying, at):
-    right(ir, op, kept, varying, (at + 1) % len(varying[0].attributes) if varying else at)
+def wrong(ir, op, member, varying, position):
+    if varying:
+        position = (position + 1) % len(varying[0].attributes)
+    right(ir, op=op, member=member, varying=varying, position=position)
 ir_fold._rewrite_site = wrong
 sys.exit(ir_worker.main(sys.argv[1]))
 """
