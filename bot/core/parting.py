@@ -130,10 +130,12 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
         return Parting(rows, place, reason, forms_otherwise=True)
     if not rows or not rows[-1].share:
         return Parting(rows, None, SAME)
-    prints_llvm = all(
-        any(step.level == LLVM for step in trace.steps) for trace in (base, head)
-    )
+    prints_llvm = _prints_llvm(base) and _prints_llvm(head)
     return _parting_by_share(rows, early=early, prints_llvm=prints_llvm)
+
+
+def _prints_llvm(trace: DispatchTrace) -> bool:
+    return any(step.level == LLVM for step in trace.steps)
 
 
 def _with_other_target(

@@ -371,6 +371,19 @@ def _note(match: Match, delta: DispatchDelta, story: _Story, traced: _Traced) ->
         return strategy_note(base.strategy, head.strategy)
     if delta.cause == "codegen":
         return _coded(delta, compared, traced)
+    return _note_of_source(match, delta, story, traced)
+
+
+def _note_of_source(
+    match: Match, delta: DispatchDelta, story: _Story, traced: _Traced
+) -> str:
+    """Say what differs in the source of a dispatch that both sides have.
+
+    If the sources are equal, say what differs behind them.
+    """
+    base, head = match.base, match.head
+    if base is None or head is None:
+        return ""
     base_source, head_source = story.sources(match)
     has_other_source = _digest(base_source) != _digest(head_source)
     if base_source is None or has_other_source:
@@ -379,7 +392,7 @@ def _note(match: Match, delta: DispatchDelta, story: _Story, traced: _Traced) ->
         return _note_without_source(match, story)
     sites = _sites_words(base, head)
     if delta.cause:
-        return sites or _coded(delta, compared, traced)
+        return sites or _coded(delta, story.compared, traced)
     return _note_without_cause(base, head, sites)
 
 
