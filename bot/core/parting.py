@@ -125,9 +125,7 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
             rows, early=early, proof=proof, forms_otherwise=forms_otherwise
         )
     if forms_otherwise:
-        place = _formed_at(rows[:early])
-        reason = _OPEN if place is None else ""
-        return Parting(rows, place, reason, forms_otherwise=True)
+        return _parting_where_formed(rows, early)
     if not rows or not rows[-1].share:
         return Parting(rows, None, SAME)
     prints_llvm = _prints_llvm(base) and _prints_llvm(head)
@@ -190,6 +188,17 @@ def _parting_by_experiment(
             return Parting(rows, place, forms_otherwise=forms_otherwise, formed=proof)
     reason = f"by experiment: {proof.pass_name} forms other dispatch regions"
     return Parting(rows, None, reason, forms_otherwise=forms_otherwise, formed=proof)
+
+
+def _parting_where_formed(rows: tuple[TraceRow, ...], early: int) -> Parting:
+    """Return the pass over the program that forms other dispatches, by its trace.
+
+    Args:
+        early: how many of the rows are of passes over the program.
+    """
+    place = _formed_at(rows[:early])
+    reason = _OPEN if place is None else ""
+    return Parting(rows, place, reason, forms_otherwise=True)
 
 
 def _parting_by_share(
