@@ -108,6 +108,29 @@ def stored(
         )
 
 
+def stored_before_push(
+    services: Services, store: Store, config: Config
+) -> Standing | None:
+    """Return the nearest baseline that is not of the pushed commit itself.
+
+    None for another event than a push, and where none is stored.
+
+    Raises:
+        NetworkError: where the store cannot be asked.
+    """
+    if services.context.event != "push":
+        return None
+    sha = services.context.sha
+    standings = stored(
+        services,
+        store=store,
+        config=config,
+        sha=sha,
+        is_wanted=lambda entry: entry.sha != sha,
+    )
+    return next(standings, None)
+
+
 def standing_for(
     services: Services,
     store: Store,

@@ -40,7 +40,7 @@ from bot.core.publication import (
 from bot.core.report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.explain.suspects import github_source, with_suspects
-from bot.github.opening import Services, workspace_rules
+from bot.github.opening import Services, judging_rules, workspace_rules
 from bot.github.publishing import Result, find, publish, publish_check, results
 from bot.github.queue import queued_pulls
 from bot.github.repository import (
@@ -99,6 +99,11 @@ class Destination:
     merge_sha: str = ""
     # the commit of the base branch that the head was merged onto; empty likewise
     base_sha: str = ""
+
+    @classmethod
+    def by_judging_rules(cls, services: Services) -> Destination:
+        """Return the destination of the event, named by the rules that judge it."""
+        return cls.of(services, *judging_rules(services))
 
     @classmethod
     def of(cls, services: Services, config: Config, config_name: str) -> Destination:

@@ -29,7 +29,6 @@ from bot.github.opening import (
     Services,
     Wanted,
     judging,
-    judging_rules,
     named_from_top,
     opened,
 )
@@ -54,7 +53,7 @@ def measure_lab(services: Services) -> int:
     require_writable(services.out)
     with (
         failure_handed(services),
-        failure_delivered(services, lambda: [_destination(services)]),
+        failure_delivered(services, lambda: [Destination.by_judging_rules(services)]),
         _opened(services, command) as (head, judge),
         named_from_top(head.tree),
     ):
@@ -80,7 +79,7 @@ def report_lab(services: Services) -> int:
     hub = require_token(services)
     command, experiment = _experiment(services)
     require_writable(services.out)
-    with failure_delivered(services, lambda: [_destination(services)]):
+    with failure_delivered(services, lambda: [Destination.by_judging_rules(services)]):
         require_open_conversation(hub, command.pull_number)
         lab = _checked(command, handed_over(services), experiment)
         with _opened(services, command) as (_, judge):
@@ -94,10 +93,6 @@ def _experiment(services: Services) -> tuple[Asked, Experiment]:
     if command is None:
         raise UsageError("this event has no command", where="event")
     return command, chosen_experiment(command.typed.experiment)
-
-
-def _destination(services: Services) -> Destination:
-    return Destination.of(services, *judging_rules(services))
 
 
 @contextmanager

@@ -74,13 +74,12 @@ class HandedLab(Record, frozen=True, omit_defaults=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the snapshots, in the order of the variants."""
-        return snapshot_names(self.variants)
+        """Return the names of the files with the snapshots, in the order of the variants.
 
-
-def snapshot_names(variants: Sequence[object]) -> tuple[str, ...]:
-    """Return the names of the files that have the snapshots: a variant has any name."""
-    return tuple(f"variant-{number}" for number in range(1, len(variants) + 1))
+        The names are numbers, as the name of a variant may not be a file's.
+        """
+        count = len(self.variants)
+        return tuple(f"variant-{number}" for number in range(1, count + 1))
 
 
 def handed_lab(lab: Lab) -> HandedLab:

@@ -18,7 +18,7 @@ from bot.core.report import Baseline, Report
 from bot.core.snapshot import Snapshot
 from bot.errors import InputError, UsageError
 from bot.explain.texts import Texts
-from bot.github.baselines import Standing, older_note, stored
+from bot.github.baselines import Standing, older_note, stored, stored_before_push
 from bot.github.delivering import suspected
 from bot.github.measured import Handed, read_measured
 from bot.github.opening import Opened, Services, opened
@@ -106,18 +106,7 @@ def pushed_side(
             where="artifact measured.json",
             hint="run it again",
         )
-    before = None
-    if services.context.event == "push":
-        before = next(
-            stored(
-                services,
-                store=store,
-                config=config,
-                sha=sha,
-                is_wanted=lambda entry: entry.sha != sha,
-            ),
-            None,
-        )
+    before = stored_before_push(services, store, config)
     if not handed.measured.standing:
         snapshot = handed.sides["head"]
         require_commit(snapshot, sha)

@@ -31,7 +31,6 @@ from bot.github.opening import (
     Services,
     Wanted,
     judging,
-    judging_rules,
     opened,
     other_repository,
     require_fitting_token,
@@ -70,9 +69,7 @@ def report(services: Services) -> int:
     require_writable(services.out)
     has_compiler = bool(services.inputs.head)
     services = without_files(services)
-    with failure_delivered(
-        services, lambda: [Destination.of(services, *judging_rules(services))]
-    ):
+    with failure_delivered(services, lambda: [Destination.by_judging_rules(services)]):
         number = services.inputs.pull_request
         if services.context.pull:
             number = services.context.pull.number

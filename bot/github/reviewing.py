@@ -32,7 +32,7 @@ from bot.github.baselines import (
     nearest,
     nearest_costs,
     standing_for,
-    stored,
+    stored_before_push,
 )
 from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
 from bot.github.ir_notes import stored_ir_notes
@@ -48,7 +48,6 @@ from bot.github.opening import (
     Services,
     Wanted,
     judging,
-    judging_rules,
     named_compiler,
     opened,
     store_of,
@@ -78,7 +77,7 @@ def review(services: Services) -> int:
     require_writable(services.out)
     with (
         failure_handed(services),
-        failure_delivered(services, lambda: [_destination(services)]),
+        failure_delivered(services, lambda: [Destination.by_judging_rules(services)]),
     ):
         _require_open(services)
         base, head = wanted_sides(services)
@@ -103,10 +102,6 @@ def review(services: Services) -> int:
             if read_only:
                 return code
             return 0
-
-
-def _destination(services: Services) -> Destination:
-    return Destination.of(services, *judging_rules(services))
 
 
 @contextmanager
@@ -151,7 +146,6 @@ def baseline(services: Services) -> int:
     with failure_handed(services), opened(services, pushed(services)) as (_, head):
         plan = head.plan("head")
         config = head.config
-        sha = services.context.sha
         store = store_of(services, config)
         digest = plan_digest(plan)
         if standing := standing_for(
@@ -168,18 +162,7 @@ def baseline(services: Services) -> int:
             write_measured(services.out, Measured(digest=digest, standing=line))
             return 0
         snapshot = _whole(services, head, plan)
-        before = None
-        if services.context.event == "push":
-            before = next(
-                stored(
-                    services,
-                    store=store,
-                    config=config,
-                    sha=sha,
-                    is_wanted=lambda entry: entry.sha != sha,
-                ),
-                None,
-            )
+        before = stored_before_push(services, store, config)
         if before:
             snapshot = _asked_twice(
                 head.work, head, {"base": before.snapshot, "head": snapshot}

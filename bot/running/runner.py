@@ -28,7 +28,7 @@ from bot.core.backends import backend_of
 from bot.core.json_text import decoded
 from bot.core.policy import here
 from bot.core.record import Small
-from bot.core.runs import Price
+from bot.core.runs import Price, Run
 from bot.core.spec import Places
 from bot.errors import InputError
 from bot.readers.ir_facts import CompiledFor, Interface
@@ -351,6 +351,19 @@ class Runner:
         if isinstance(compared, str):
             return Equality(None, compared)
         return judged(compared, fed.results, _inputs(fed, len(runs)))
+
+    def run(self, before: Path, after: Path) -> Run:
+        """Compare the outputs of two artifacts, and time them in pairs."""
+        equality = self.outputs_equal(before, after)
+        price = self.price(before, after)
+        if isinstance(price, Price):
+            return Run(equality.equal, equality.equal_note, price)
+        return Run(
+            equal=equality.equal,
+            equal_note=equality.equal_note,
+            price=None,
+            price_note=price,
+        )
 
     def price(self, before: Path, after: Path, pairs: int = PAIRS) -> Price | str:
         """Return their times, or the reason why there are none.

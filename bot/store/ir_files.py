@@ -24,7 +24,7 @@ def packed_ir(compiler: str, dispatches: Sequence[StoredDispatch]) -> bytes:
 
     Empty where not even one fits.
     """
-    fitting = within_unpacked(dispatches)
+    fitting = _within_unpacked(dispatches)
     while fitting:
         data = compressed(written_ir(StoredIr(compiler, tuple(fitting))))
         if len(data) <= MOST_IR_BYTES:
@@ -33,7 +33,7 @@ def packed_ir(compiler: str, dispatches: Sequence[StoredDispatch]) -> bytes:
     return b""
 
 
-def within_unpacked(dispatches: Sequence[StoredDispatch]) -> list[StoredDispatch]:
+def _within_unpacked(dispatches: Sequence[StoredDispatch]) -> list[StoredDispatch]:
     """Return the first dispatches that together stay within the bound on unpacked bytes."""
     fitting = list[StoredDispatch]()
     total_bytes = len(written_ir(StoredIr("0" * 64, ())))

@@ -30,7 +30,7 @@ from bot.core.planned import (
     short_names,
 )
 from bot.core.planned import plan as plan_cells
-from bot.core.runs import Price, Run
+from bot.core.runs import Run
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.spec import release_in
 from bot.core.study import Study, Variant
@@ -491,12 +491,4 @@ class _Bench:
         after = self._artifact(row)
         if isinstance(after, str):
             return _not_run(after)
-        equality = runner.outputs_equal(before, after)
-        price = runner.price(before, after)
-        cost = price if isinstance(price, Price) else None
-        return Run(
-            equal=equality.equal,
-            equal_note=equality.equal_note,
-            price=cost,
-            price_note="" if cost else str(price),
-        )
+        return runner.run(before, after)

@@ -32,7 +32,7 @@ from bot.core.run_times import (
     build_run,
     not_run,
 )
-from bot.core.runs import Price, Run
+from bot.core.runs import Run
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
 from bot.errors import CompilerUnavailable, UsageError
@@ -290,16 +290,7 @@ class Bench:
             )
             if runner.reason is not None:
                 return _unknown(runner.reason)
-            equality = runner.outputs_equal(files.base, files.head)
-            price = runner.price(files.base, files.head)
-        if isinstance(price, Price):
-            return Run(equality.equal, equality.equal_note, price)
-        return Run(
-            equal=equality.equal,
-            equal_note=equality.equal_note,
-            price=None,
-            price_note=price,
-        )
+            return runner.run(files.base, files.head)
 
     def _files(self, base: Cell, head: Cell, folder: Path) -> BuildFiles | str:
         """Compile both artifacts, or return why they cannot be run.
@@ -350,7 +341,7 @@ class Bench:
 def common_interface(base: Interface, head: Interface) -> Interface | str:
     """Return the interface of both programs, or why they cannot get equal inputs.
 
-    Raises nothing: the targets are base's, and each side's were checked before.
+    Its targets are base's: the targets of each side are checked before.
     """
     if base.functions != head.functions:
         return OTHER_PROGRAM
