@@ -29,8 +29,6 @@ LLVM_OPTIMIZER, CODE_GENERATOR, BACK_END = (
     "code_generator",
     "back_end",
 )
-DIVIDED = (SOURCE, CONFIGURATION, MLIR, LLVM_OPTIMIZER, CODE_GENERATOR)
-"""The phases of a dispatch whose back end is divided, in the compiler's order."""
 UNDIVIDED = (SOURCE, CONFIGURATION, MLIR, BACK_END)
 
 INTERACTING_TENTHS = 1

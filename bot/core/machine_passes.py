@@ -12,8 +12,6 @@ import msgspec
 
 from bot.core.record import Amount, Count, Record
 
-NOT_MEASURED = "not measured"
-
 
 class MachineStage(Record, frozen=True, omit_defaults=True):
     """The instructions of one function after one pass of both code generators."""

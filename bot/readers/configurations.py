@@ -18,7 +18,6 @@ from bot.errors import MalformedBinary
 
 PIPELINE = "pipeline"
 _WHERE = "configured IR"
-_LOWERING = "lowering_config"
 _MOST_NAMED = 3
 _MOST_NESTED = 200  # Brackets within brackets: real ones have under 20
 # Of one configuration with its aliases written out: real ones have hundreds
