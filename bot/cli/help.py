@@ -14,9 +14,8 @@ from typing import Any
 
 _LEAST_COLUMNS = 24  # on a narrower terminal, lines are as wide as this
 _OPTION_COLUMNS = 26  # where the texts of options begin at the latest
-_LEAST_TEXT_COLUMNS = (
-    20  # a table whose texts would be narrower has them below the names
-)
+# a table whose texts would be narrower has them below the names
+_LEAST_TEXT_COLUMNS = 20
 _COMMAND = re.compile(r" +(?:code-size-bot|git|cd) .*")
 _ROW = re.compile(r"( *\S+ {2,})\S")
 _TEXT = r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+"

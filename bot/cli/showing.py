@@ -18,9 +18,8 @@ from bot.show.report import print_report
 from bot.study.reproducing import notable_build
 from bot.study.run import Progress
 
-_FILE_COLUMNS = (
-    200  # of what goes into a file or a pipe: nothing has to be left out there
-)
+# of what goes into a file or a pipe: nothing has to be left out there
+_FILE_COLUMNS = 200
 
 
 def for_log(text: str) -> str:

@@ -75,9 +75,8 @@ _BINARY_PLACES = (
     "iree-compile",
 )
 _BINDINGS_PLACES = ("compiler/bindings/python", "python_packages/iree_compiler")
-PATIENCE_SECONDS = (
-    120.0  # For the answer to one question, where a compile may take longer
-)
+# For the answer to one question, where a compile may take longer
+PATIENCE_SECONDS = 120.0
 SPEC_HINT = (
     "give a release such as 3.13.0, a wheel, an iree-compile binary, or a directory"
     " that holds one"
@@ -94,9 +93,8 @@ class Toolchain:
     # `no_bindings`
     bindings: Path | None
     no_bindings: str = ""
-    patience_seconds: float = (
-        PATIENCE_SECONDS  # for the answer to one question, such as a trivial module
-    )
+    # for the answer to one question, such as a trivial module
+    patience_seconds: float = PATIENCE_SECONDS
     python: str = sys.executable  # the interpreter that loads them
 
 

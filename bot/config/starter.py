@@ -22,9 +22,8 @@ from bot.system.git import Git
 
 MOST_MODELS = 20  # a pull request waits for each model; users can add more by hand
 MOST_BYTES = 32 << 20  # of a model: a larger file holds weights, which give no dispatch
-_MOST_CHARACTERS = (
-    200  # of a file name: names come from anybody, and comments show them
-)
+# of a file name: names come from anybody, and comments show them
+_MOST_CHARACTERS = 200
 _SUFFIXES = (".mlir", ".mlirbc")
 _LOOKED_FOR = (
     *(f"*{suffix}" for suffix in _SUFFIXES),

@@ -146,9 +146,8 @@ class ActionInputs:
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
-    pull_request: int | None = (
-        None  # number of the pull request that a manual run reports to; None: job summary only
-    )
+    # number of the pull request that a manual run reports to; None: job summary only
+    pull_request: int | None = None
     asked: str = ""  # JSON: the command of a comment, as the job `gate` checked it
     shards: int | None = None
     shard: tuple[int, int] | None = None  # which part of how many

@@ -193,9 +193,8 @@ class MetricDelta(Small, frozen=True):
     # every value that base and head were seen to have, the lowest first; None where
     # each has one alone
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    own: Metric | None = (
-        None  # what a configuration says of it; None for one of this program's
-    )
+    # what a configuration says of it; None for one of this program's
+    own: Metric | None = None
 
     @property
     def quantity(self) -> Metric:
@@ -272,9 +271,8 @@ class CellDelta(Small, frozen=True):
     # base, head: the cells themselves; None where that side does not have the cell
     base: Cell | None
     head: Cell | None
-    identical: bool | None = (
-        None  # True where both artifacts are the same bytes, None where that is not known
-    )
+    # True where both artifacts are the same bytes, None where that is not known
+    identical: bool | None = None
     reason: str = ""
     noise: str = (  # how the compiler does not repeat itself here; empty where nothing shows that
         ""

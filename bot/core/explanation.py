@@ -131,9 +131,8 @@ class DispatchDelta(Small, frozen=True):
     cause: (
         str | None
     )  # one of CAUSES; None where it cannot be known, `note` then says why
-    component: str = (
-        UNATTRIBUTED  # where most of its sites are; `unattributed` without a location
-    )
+    # where most of its sites are; `unattributed` without a location
+    component: str = UNATTRIBUTED
     note: str = ""
     # unified diff of the smallest differing piece, line by line; empty where both texts
     # are not at hand
@@ -186,9 +185,8 @@ class Explanation(Small, frozen=True):
     dispatches: tuple[
         DispatchDelta, ...
     ] = ()  # those that are not the same, largest change of code first
-    unchanged: Count | None = (
-        0  # how many entry points are the same on both sides; None of what has no explanation
-    )
+    # how many entry points are the same on both sides; None of what has no explanation
+    unchanged: Count | None = 0
     # how many have the same numbers, source and configuration, and other code for what
     # the program around them binds there, which differs
     rebased: Count | None = 0
@@ -290,9 +288,8 @@ class RootCause(Small, frozen=True):
     targets: tuple[str, ...]
     models: tuple[str, ...]
     cells: tuple[CellKey, ...]
-    dispatches: (
-        int  # how many of the deltas are dispatches; the others are parts of artifacts
-    )
+    # how many of the deltas are dispatches; the others are parts of artifacts
+    dispatches: int
     total: Tally
     # of all changed bytes, growth and shrinking alike, in all deltas of the report (0.5
     # is half of them); None where none did
@@ -303,9 +300,8 @@ class RootCause(Small, frozen=True):
     # the command that makes the example's artifact on head, or on base where head has
     # none
     command: str
-    passed: PassChange | None = (
-        None  # the pass that parts its largest traced dispatch; None where none was traced
-    )
+    # the pass that parts its largest traced dispatch; None where none was traced
+    passed: PassChange | None = None
     # how many of its dispatches were traced to such a pass by a compile for their own
     # target, and the amounts of their changes in bytes
     traced: tuple[int, int] = (0, 0)
@@ -343,9 +339,8 @@ class Step(Small, frozen=True):
     base: str
     head: str
     gaps: tuple[str, ...]  # releases between the two that were not measured
-    cells: (
-        int  # how many cells both have measured; sizes, larger and smaller are of these
-    )
+    # how many cells both have measured; sizes, larger and smaller are of these
+    cells: int
     # base_bytes, head_bytes: artifacts, a range where some cells do not repeat
     # themselves; None without such a cell
     base_bytes: Value

@@ -94,9 +94,8 @@ class Sums:
     variants: tuple[
         Variant, ...
     ]  # those that have cells there, in the experiment's order
-    reference: (
-        str  # that which the others are compared with; empty where nothing is measured
-    )
+    # that which the others are compared with; empty where nothing is measured
+    reference: str
     models: tuple[
         str, ...
     ]  # those that every variant measured which measured any: sums are over these

@@ -107,9 +107,8 @@ class Ladder(Record, frozen=True, omit_defaults=True):
     head: Rung
     base: Rung
     climb: Climb  # base's IR up to a phase, head's compiler from there on
-    back: Climb | None = (
-        None  # the other order: head's IR up to a phase; None where nobody measured it
-    )
+    # the other order: head's IR up to a phase; None where nobody measured it
+    back: Climb | None = None
     # why the other order cannot be measured; empty where it can
     back_why: Annotated[str, msgspec.Meta(max_length=MOST_REASON)] = ""
     # head_same, base_same: whether the dispatch compiled alone has the code of the

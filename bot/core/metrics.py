@@ -32,9 +32,8 @@ class Metric(Small, frozen=True):
     unit: Unit
     about: str  # one sentence for help texts, tooltips and documents
     source: str = ""  # where the value comes from, for documents
-    exact: bool = (
-        True  # False where two runs of the same compile may differ (time, memory)
-    )
+    # False where two runs of the same compile may differ (time, memory)
+    exact: bool = True
     # what the values of several entry points, or of several cells, make together
     over: Literal["sum", "largest"] = "sum"
     # the field of an entry point that it is made of; empty for a figure of the whole

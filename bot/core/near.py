@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
-_NEAR = (
-    0.6  # the least likeness of a name that may have been meant: two letters in three
-)
+# the least likeness of a name that may have been meant: two letters in three
+_NEAR = 0.6
 _SUGGESTED = 3
 _LISTED = 12
 

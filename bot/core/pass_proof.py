@@ -50,9 +50,8 @@ class PassProof(Record, frozen=True, omit_defaults=True):
     cuts: tuple[PassCut, ...] = ()  # with base's IR in head's passes, by place
     range_start: Count = 0  # place of the cut before the range
     range_end: Count = 0  # place of the cut behind it
-    is_smallest: bool = (
-        True  # False where the budget ended before the range was divided further
-    )
+    # False where the budget ended before the range was divided further
+    is_smallest: bool = True
     compiles: Count = 0  # how many compiles of one executable the experiment took
 
     @property

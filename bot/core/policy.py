@@ -42,12 +42,10 @@ class Finding(Small, frozen=True):
     actual: str
     base: int | None = None
     head: int | None = None
-    line: int | None = (
-        None  # line of the configuration at which the rule stands; None for built-in rules
-    )
-    accepted: str | None = (
-        None  # by whom, where a person with write access did; then it does not fail any more
-    )
+    # line of the configuration at which the rule stands; None for built-in rules
+    line: int | None = None
+    # by whom, where a person with write access did; then it does not fail any more
+    accepted: str | None = None
     # for states, how the cell ended on base and on head: `ok`, `failed: compile,
     # SIGSEGV`, `absent`, …; then `base` and `head` are the figures of the compiler's
     # memory gates, where they refused
@@ -63,14 +61,12 @@ class Finding(Small, frozen=True):
     is_open: bool = False
     # every value that was seen of base and of head, where these are several
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    failure: Failure | None = (
-        None  # for states, why the cell has no ordinary artifact on head
-    )
+    # for states, why the cell has no ordinary artifact on head
+    failure: Failure | None = None
     own: Metric | None = None  # the metric, where a configuration declares it
     reason: str = ""  # of the acceptance; empty where none was given
-    grown_since: int | None = (
-        None  # growth since a smaller value was accepted; None where none was
-    )
+    # growth since a smaller value was accepted; None where none was
+    grown_since: int | None = None
 
     @property
     def sides(self) -> tuple[Value, Value]:

@@ -53,9 +53,8 @@ class Source(Record, frozen=True, omit_defaults=True):
 
     executable: str
     source: Digest  # of the IR up to names and SSA numbering
-    structure: (
-        Digest  # of the same without the values of constants, static shapes and offsets
-    )
+    # of the same without the values of constants, static shapes and offsets
+    structure: Digest
     # of the IR with the buffers bound to it, whose offsets depend on the rest of the
     # program; None: not known
     bound: Digest | None = None

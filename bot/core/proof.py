@@ -95,9 +95,8 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
     # is refuted
     knobs: Knobs = ()
     others: Knobs = ()  # the knobs that differ, too, and are not needed
-    is_smallest: bool = (
-        True  # False where the budget ended before every knob was left out once
-    )
+    # False where the budget ended before every knob was left out once
+    is_smallest: bool = True
     is_exact: bool = False  # True where head then has base's very code
     compiles: Count = 0  # how many compiles of one executable the experiment took
 

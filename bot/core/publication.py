@@ -205,13 +205,11 @@ class CheckRun(Small, frozen=True):
 class CommentState(Record, frozen=True, array_like=True):
     """What a comment remembers, hidden in itself, for the runs that come after."""
 
-    alarming: bool = (
-        False  # True where it gave an alarm, so that an all-clear is worth a word
-    )
+    # True where it gave an alarm, so that an all-clear is worth a word
+    alarming: bool = False
     findings: tuple[Seen, ...] = ()
-    acceptance: Acceptance | None = (
-        None  # what the label accepted that is set on the pull request
-    )
+    # what the label accepted that is set on the pull request
+    acceptance: Acceptance | None = None
 
 
 # What a comment remembers is its second line, behind the marker. A line that would be

@@ -65,9 +65,8 @@ class Reading(Small, frozen=True):
     size_bytes: int
     parts: Mapping[str, int]
     entry_points: tuple[EntryPoint, ...] = ()
-    unattributed_bytes: int = (
-        0  # what no label claims; parts and this sum to `size_bytes`
-    )
+    # what no label claims; parts and this sum to `size_bytes`
+    unattributed_bytes: int = 0
 
     def __post_init__(self) -> None:
         """What no label claims is unattributed.
@@ -185,9 +184,8 @@ class ProgramFacts(Record, frozen=True):
         str, str
     ] = {}  # phase → digest of the whole program's IR at its end
     sources: tuple[SourceText, ...] = ()
-    families: tuple[Family, ...] | None = (
-        None  # what deduplication left behind; None where that is not known
-    )
+    # what deduplication left behind; None where that is not known
+    families: tuple[Family, ...] | None = None
     sites: tuple[Site, ...] = ()
     # operations, places: as `bot.core.program.Program` has them; None and empty without
     # the input's phase
@@ -250,19 +248,16 @@ class Products(Small, frozen=True):
     stack_usage: str | None = None
     statistics: str | None = None  # text of `--iree-scheduling-dump-statistics-file`
     program: ProgramFacts | None = None
-    allocas: Mapping[str, int] | None = (
-        None  # function → sum of its stack allocations in bytes
-    )
-    strategies: Mapping[str, str] | None = (
-        None  # function → the configuration chosen for it
-    )
+    # function → sum of its stack allocations in bytes
+    allocas: Mapping[str, int] | None = None
+    # function → the configuration chosen for it
+    strategies: Mapping[str, str] | None = None
     # compile_cpu_ms, compile_peak_rss_kib: of the processes that made the artifact, as
     # the kernel counted them
     compile_cpu_ms: int | None = None
     compile_peak_rss_kib: int | None = None
-    assembled: tuple[Assembled, ...] | None = (
-        None  # the PTX modules of a cuda artifact as machine code
-    )
+    # the PTX modules of a cuda artifact as machine code
+    assembled: tuple[Assembled, ...] | None = None
     reasons: Mapping[str, str] = {}  # field that is None → why
 
 

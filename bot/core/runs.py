@@ -26,9 +26,8 @@ class Run(Small, frozen=True):
     Of a folded one beside the unfolded program's.
     """
 
-    equal: bool | None = (
-        None  # whether it gave the outputs of the reference's; None where they were not compared
-    )
+    # whether it gave the outputs of the reference's; None where they were not compared
+    equal: bool | None = None
     equal_note: str = ""  # on what inputs, or why they were not
     # CPU time of the reference's artifact (before) and of its own (after); None with
     # `price_note`

@@ -69,31 +69,25 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
     kind: str = always(
         "other"
     )  # what its main operation is: matmul, conv, reduction, elementwise, pack, …
-    sites: Count | None = (
-        None  # dispatch sites that launch it; None where the program's IR could not be read
-    )
+    # dispatch sites that launch it; None where the program's IR could not be read
+    sites: Count | None = None
     # device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode)
     code_bytes: Count | None = None
     stack_bytes: Count | None = None  # machine frame or private segment
-    alloca_bytes: Count | None = (
-        None  # sum of stack allocations, what the compiler's own gate checks
-    )
-    workgroup_bytes: Count | None = (
-        None  # workgroup (shared, threadgroup, group segment) memory
-    )
+    # sum of stack allocations, what the compiler's own gate checks
+    alloca_bytes: Count | None = None
+    # workgroup (shared, threadgroup, group segment) memory
+    workgroup_bytes: Count | None = None
     # vgprs, sgprs, vgpr_spills, sgpr_spills, agprs: register counts of AMD code objects
     vgprs: Count | None = None
     sgprs: Count | None = None
     vgpr_spills: Count | None = None
     sgpr_spills: Count | None = None
-    code: Digest | None = (
-        None  # of the device code up to names; None where that is not known
-    )
-    strategy: str | None = (
-        # the configuration that the compiler chose: pipeline, workgroup, tile and
-        # vector sizes
-        None
-    )
+    # of the device code up to names; None where that is not known
+    code: Digest | None = None
+    # the configuration that the compiler chose: pipeline, workgroup, tile and vector
+    # sizes
+    strategy: str | None = None
     # of the executable in the artifact where each entry point has one of its own
     # (vulkan, metal)
     executable_bytes: Count | None = None
@@ -116,13 +110,11 @@ class Failure(Record, frozen=True):
     # `target`
     stage: str
     message: str  # the first diagnostics or the reason, trimmed, without IR dumps
-    exit_code: Amount | None = (
-        None  # of the compiler; None where it did not exit by itself
-    )
+    # of the compiler; None where it did not exit by itself
+    exit_code: Amount | None = None
     signal: str | None = None  # its name (`SIGSEGV`) where one ended the compiler
-    figure_bytes: Count | None = (
-        None  # the compiler's own figure where a memory gate refused the cell
-    )
+    # the compiler's own figure where a memory gate refused the cell
+    figure_bytes: Count | None = None
 
     @property
     def first_line(self) -> str:
@@ -156,9 +148,8 @@ class Cell(Small, frozen=True):
     others: tuple[
         CompileOutcome, ...
     ] = ()  # what was not as the first compile: the compiler does not repeat itself
-    program: Program | None = (
-        None  # what the target-independent IR says; None where it could not be read
-    )
+    # what the target-independent IR says; None where it could not be read
+    program: Program | None = None
     families: tuple[Family, ...] = ()
     # every byte of the artifact under one name (`bot.core.metrics`); empty where they
     # are not known

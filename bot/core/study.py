@@ -55,9 +55,8 @@ class Variant(Small, frozen=True):
     # SPEC of its compiler, without directories once that is fetched; empty for the
     # study's own
     spec: str = ""
-    snapshot: Snapshot | None = (
-        None  # None before it is measured, and where there is a gap in its place
-    )
+    # None before it is measured, and where there is a gap in its place
+    snapshot: Snapshot | None = None
     reason: str = ""  # why there is a gap, or why none of its cells could be tried
     flags: tuple[str, ...] = ()  # of its cells, behind all others
     # glob of the only targets that have it → flags that it adds there; None for all,
@@ -66,9 +65,8 @@ class Variant(Small, frozen=True):
     models: Mapping[
         str, str
     ] = {}  # name of a model → the file that stands for it in this variant
-    layers: int | None = (
-        None  # how often its models have their layer; None for models as they are
-    )
+    # how often its models have their layer; None for models as they are
+    layers: int | None = None
     assume: Assumption | None = None
 
     @property

@@ -162,9 +162,8 @@ class Parting:
     rows: tuple[TraceRow, ...]
     at: int | None  # place of that pass in `rows`; None with the reason in `why`
     why: str = ""
-    is_late: bool = (
-        False  # they part in LLVM's passes, of which only milestones were looked at
-    )
+    # they part in LLVM's passes, of which only milestones were looked at
+    is_late: bool = False
     # passes over the program leave another number of dispatches at the same places
     forms_otherwise: bool = False
     # the experiment that names the pass; None where none does. `at` is None where the

@@ -30,9 +30,8 @@ And that, `encoder.layer.*.attention.self`.
 Names = Mapping[str, Part]  # place, as a Site has it → the part that it belongs to
 
 AMOUNTS = Amounts.__struct_fields__
-MAX_COMPONENTS = (
-    16  # More than these are no overview: the tree is cut at the level above
-)
+# More than these are no overview: the tree is cut at the level above
+MAX_COMPONENTS = 16
 MAX_LEVELS = 3
 
 _NOWHERE = UNATTRIBUTED, UNATTRIBUTED

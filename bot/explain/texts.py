@@ -20,9 +20,8 @@ from bot.core.snapshot import written
 # same on all targets.
 
 _Result = TypeVar("_Result")
-KEPT = (
-    64  # Results; cells come model by model, so that older ones are not asked for again
-)
+# Results; cells come model by model, so that older ones are not asked for again
+KEPT = 64
 
 
 def per_object(function: Callable[..., _Result]) -> Callable[..., _Result]:

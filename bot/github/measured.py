@@ -68,9 +68,8 @@ class Measured(Record, frozen=True, omit_defaults=True):
     schema: str = always(SCHEMA)
     baseline: Baseline | None = None  # how the base side was found; None for a push
     notes: tuple[str, ...] = ()  # what a reader must not miss
-    unread: bool = (
-        False  # True where stored baselines were not read, as that takes a token
-    )
+    # True where stored baselines were not read, as that takes a token
+    unread: bool = False
     broke: str = ""  # why there is no base side; empty where there is one
     # SHA-256 (hex) of all that a snapshot depends on: of a push the new one, else the
     # stored base; empty without one

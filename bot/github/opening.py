@@ -216,9 +216,8 @@ class Wanted:
     sha: str = (
         ""  # the commit whose models and configuration are used; empty for a snapshot
     )
-    spec: str | None = (
-        None  # its compiler; None: the commit's own, as its configuration pins it
-    )
+    # its compiler; None: the commit's own, as its configuration pins it
+    spec: str | None = None
     snapshot: Path | None = None  # a file that is the side, measured earlier
     unknown: str = ""  # why this side's compiler cannot be known; empty where it can
 
@@ -229,9 +228,8 @@ class Opened:
 
     wanted: Wanted
     work: Work
-    config_name: (
-        str  # path of the configuration in the repository; empty for the packaged one
-    )
+    # path of the configuration in the repository; empty for the packaged one
+    config_name: str
     tree: Path  # the commit's files, while it is open
     # a base without a configuration, which the pull request brings: nothing of it is
     # planned

@@ -218,9 +218,8 @@ class Result(NamedTuple):
     """
 
     pull_number: int
-    conclusion: (
-        Conclusion  # of the pull request by itself; the check may say something worse
-    )
+    # of the pull request by itself; the check may say something worse
+    conclusion: Conclusion
     has_verdict: bool = False
     merge_sha: str = ""  # the merge commit that was measured
     base_sha: str = ""  # the commit of the base branch that it was merged onto

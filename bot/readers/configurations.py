@@ -63,9 +63,8 @@ class Configuration:
     """One attribute: a `lowering_config`, or a function's `translation_info`."""
 
     operation: str  # that it is on: `linalg.generic`, `func.func`
-    within: (
-        str  # dictionaries around it in that operation: `decomposition_config.qk_attrs`
-    )
+    # dictionaries around it in that operation: `decomposition_config.qk_attrs`
+    within: str
     # what it is: `#iree_cpu.lowering_config`; a `translation_info` is always of one
     # kind
     attribute: str

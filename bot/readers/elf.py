@@ -327,9 +327,8 @@ X86_FIELD_BYTES = 4
 R_X86_64_PC32 and R_X86_64_PLT32, both of 32-bit fields.
 """
 RELOCATION_WORK_BYTES = 32  # what a relocation costs, in bytes read
-MAX_DEPTH = (
-    2  # constant data that refers to data (a table of tables) is followed this far
-)
+# constant data that refers to data (a table of tables) is followed this far
+MAX_DEPTH = 2
 
 
 def function_codes(object_bytes: bytes) -> dict[str, EntryPoint]:

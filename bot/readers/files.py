@@ -64,9 +64,8 @@ _BARE_SHAPE = re.compile(rb"(tensordesc|(?<![\w.]))<(?=(?:(?:\d+|\?)x)+[a-z])")
 Triton 3.8 writes `<128x64xf16>` and `!tt.tensordesc<128x64xf16>` where 3.6 has a
 `tensor` between the brackets.
 """
-_SHOWN_OF_MNEMONIC = (
-    2  # `ld.global.v4.b32` counts as `ld.global`: sizes and modes beside it are many
-)
+# `ld.global.v4.b32` counts as `ld.global`: sizes and modes beside it are many
+_SHOWN_OF_MNEMONIC = 2
 
 
 class _Piece(NamedTuple):

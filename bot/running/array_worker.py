@@ -45,9 +45,8 @@ _SMALL_FLOATS = {
 }
 """Element → what ml_dtypes calls it."""
 _INPUT_SCALE = 0.25
-_DOUBLINGS = (
-    8  # wide floats are doubled or halved up to so often: from about 0.001 to 64
-)
+# wide floats are doubled or halved up to so often: from about 0.001 to 64
+_DOUBLINGS = 8
 _BIAS_SCALE = 1 << 17
 
 

@@ -26,9 +26,8 @@ class Total:
     unsure: int = 0  # of how many that is open, as the compiler does not repeat itself
     planned: int = 0  # how many there are, but for those that are left out on purpose
     broken: int = 0  # how many of them are newly broken
-    states_changed: bool = (
-        False  # True where a build is new, gone, fixed, newly failing or not measured
-    )
+    # True where a build is new, gone, fixed, newly failing or not measured
+    states_changed: bool = False
 
     @property
     def moves(self) -> bool:

@@ -46,9 +46,8 @@ from bot.system.files import temporary_directory, write_atomically
 from bot.system.git import Git, first_line
 
 ATTEMPTS = 30
-_MOST_IR_COPIED = (
-    5  # entries whose IR a copy has: a comparison takes that of the nearest one
-)
+# entries whose IR a copy has: a comparison takes that of the nearest one
+_MOST_IR_COPIED = 5
 TIP, HISTORY = "refs/code-size/tip", "refs/code-size/history"
 _ALL = (  # git's own "infinite": works where `--unshallow` refuses, in a repository that has it all
     "--depth=2147483647"

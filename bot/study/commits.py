@@ -27,9 +27,8 @@ class Commit:
     config_path: Path  # the configuration, in `tree`
     config: Config
     repository: Repository
-    brings_configuration: (
-        bool  # False where the configuration comes from outside the commit
-    )
+    # False where the configuration comes from outside the commit
+    brings_configuration: bool
 
     @contextmanager
     def named(self) -> Iterator[None]:

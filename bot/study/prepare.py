@@ -68,9 +68,8 @@ class Request:
     cache: Path = Path(".cache")
     out: Path = Path("out")
     shard: tuple[int, int] = (1, 1)  # (index from 1, count) of the part to measure
-    plan: str | None = (
-        None  # the text that `plan --shards` printed; without it cells are spread by size
-    )
+    # the text that `plan --shards` printed; without it cells are spread by size
+    plan: str | None = None
     tried: tuple[str, ...] = ()  # flags for the cells of the head side alone
     # side → a configuration of its own, in place of `config`; None is the packaged one
     configs: Mapping[str, Path | None] = field(default_factory=dict)

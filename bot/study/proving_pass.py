@@ -28,9 +28,8 @@ A cut takes two, and one pass among a hundred is found with seven or eight cuts.
 """
 LEAST_COMPILES = 16
 _PRINTING = 2  # compiles that print the passes
-_RESERVED = (
-    8  # compiles of the other order: at both ends of the range and of the pipeline
-)
+# compiles of the other order: at both ends of the range and of the pipeline
+_RESERVED = 8
 _NO_OPTIONS = (
     "{} prints its passes without their options, so its remaining passes cannot run"
     " (needs 3.12.0 or newer)"

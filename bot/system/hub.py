@@ -59,9 +59,8 @@ ACTIONS_LOGIN = "github-actions[bot]"
 That token may not ask for its user.
 """
 
-PAGE_ITEMS = (
-    100  # The most that GitHub gives a page ("Using pagination in the REST API")
-)
+# The most that GitHub gives a page ("Using pagination in the REST API")
+PAGE_ITEMS = 100
 
 # PATCH is missing on purpose: a check run appends the annotations of each.
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "DELETE"})
@@ -283,9 +282,8 @@ class Hub:
 
     repository: str
     requester: _Requester = field(repr=False, compare=False)
-    backoff_seconds: float = (
-        0.5  # the pause before looking again at what an unclear answer left behind
-    )
+    # the pause before looking again at what an unclear answer left behind
+    backoff_seconds: float = 0.5
     timeout_seconds: float = 30  # for connecting and for each silence
     login: str = (
         ""  # of what this token writes, where that is known; empty: GitHub is asked

@@ -65,9 +65,8 @@ SCRIPT = """if True:
 """What the process runs that outlives this one."""
 _PR_SET_CHILD_SUBREAPER = 36
 _END_SECONDS = 0.002
-_PATIENCE_SECONDS = (
-    10.0  # How long the kernel may take to end what was killed, or strays to outrun it
-)
+# How long the kernel may take to end what was killed, or strays to outrun it
+_PATIENCE_SECONDS = 10.0
 _CHUNK_BYTES = 1 << 16
 _LONGEST_ANSWER_BYTES = 1 << 28
 

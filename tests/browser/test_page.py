@@ -32,9 +32,8 @@ TALLEST = (
 )
 SHOWN = "[...document.querySelectorAll('.cell:not([hidden])')].map((cell) => cell.id)"
 MOST_SHEETS = 8  # of A4, for 32 builds
-MOST_HIGH = (
-    190  # Pixels of a row: nobody reads a table whose rows fill a third of the screen
-)
+# Pixels of a row: nobody reads a table whose rows fill a third of the screen
+MOST_HIGH = 190
 
 
 def written(folder: Path, report: Report) -> Path:

@@ -366,9 +366,8 @@ def stream(ir: Any, module: Any) -> Answer:
     try:
         submitted: Answer | None = _schedule(ir, tops, constants)
     except (ValueError, KeyError, IndexError):
-        submitted = (
-            None  # another release writes it otherwise: all else does not need it
-        )
+        # another release writes it otherwise: all else does not need it
+        submitted = None
     return {
         "executables": len(executables),
         "entry_points": entry_points,
@@ -449,9 +448,8 @@ class _Body:
     stores: dict[str, _Buffer] = field(
         default_factory=dict
     )  # global → the buffer that it gets first
-    branches: bool = (
-        False  # True where what is made depends on what happens at run time
-    )
+    # True where what is made depends on what happens at run time
+    branches: bool = False
 
     @property
     def buffers(self) -> list[_Buffer]:
