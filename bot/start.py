@@ -26,9 +26,10 @@ def run() -> int:
 
     A signal ends it with 130 at any time, because 1 means that the verdict is fail.
     """
+    # as nohup has it
     handled = [
         number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN
-    ]  # as nohup has it
+    ]
     for number in handled:
         signal.signal(number, _end_at_once)
     from bot.cli.main import main

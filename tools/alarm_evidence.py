@@ -48,9 +48,8 @@ class Anew:
     """A side of a cell, run anew."""
 
     ran: bool  # whether the printed command gave an artifact, at the compiler's own limits
-    figures: Mapping[str, int | None] = field(
-        default_factory=dict
-    )  # metric → value; None is not known
+    # metric → value; None is not known
+    figures: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

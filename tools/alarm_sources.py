@@ -45,9 +45,8 @@ class Comparison:
     name: str
     out: Path  # the report's directory
     compilers: Mapping[str, str]  # side → release
-    words: Mapping[
-        str, Sequence[str]
-    ]  # side → what `measure` needs beside the compiler to measure that side
+    # side → what `measure` needs beside the compiler to measure that side
+    words: Mapping[str, Sequence[str]]
     homes: Mapping[str, Path]  # side → where the printed paths may be relative to
 
     def report(self) -> Mapping[str, Any]:

@@ -232,9 +232,8 @@ def bench(config: Path, jobs: int) -> Iterator[Row]:
             cache=cache,
             out=scratch / "head.json",
         )
-        resolve(
-            str(toolchain.binary), cache, Cancel(), print
-        )  # hashes the library once, as any second run finds it
+        # hashes the library once, as any second run finds it
+        resolve(str(toolchain.binary), cache, Cancel(), print)
         cold = run_measure(request)
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         loop_seconds = plain_loop(

@@ -107,9 +107,8 @@ class Checked:
     compiled: int = 0  # how many of these were compiled anew, and fit
     alone: int = 0  # of the members of a knob, how many have no other knob that differs
     false: list[str] = field(default_factory=list)  # members that do not fit, and why
-    open: list[str] = field(
-        default_factory=list
-    )  # members that could not be compiled anew, and why
+    # members that could not be compiled anew, and why
+    open: list[str] = field(default_factory=list)
 
 
 # Knobs
@@ -691,9 +690,8 @@ def anew(one: Checked, member: Member, compilers: Compilers) -> str | None:
         base, head = (compilers.function(member, side) for side in SIDES)
         if base.source != head.source:
             return "its source differs, too"
-        texts = [
-            " | ".join(dict.fromkeys(side.settings)) for side in (base, head)
-        ]  # each once, as the report has them
+        # each once, as the report has them
+        texts = [" | ".join(dict.fromkeys(side.settings)) for side in (base, head)]
         return knob_problem(one.root["what"], *texts) or None
     except (OSError, ValueError, StopIteration, subprocess.CalledProcessError) as error:
         return f"?{type(error).__name__}: {error}"[:300]

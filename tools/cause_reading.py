@@ -27,9 +27,8 @@ class Function:
     """A dispatch function as the IR has it."""
 
     name: str
-    source: frozenset[
-        tuple[str, int]
-    ]  # its operations and tensor types before configuration, counted
+    # its operations and tensor types before configuration, counted
+    source: frozenset[tuple[str, int]]
     settings: tuple[str, ...]  # its configuration, spelled alike for both releases
 
 

@@ -51,9 +51,8 @@ class Compiled:
     # has the artifact as `a.vmfb` and the dumps; nothing of it where the command failed
     folder: Path
     digest: str = ""
-    figures: Mapping[str, int] = field(
-        default_factory=dict
-    )  # metric → the value by the tool that `TOOL_OF` names
+    # metric → the value by the tool that `TOOL_OF` names
+    figures: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ran(self) -> bool:

@@ -30,10 +30,11 @@ SUITES = {
     "full": ROOT / "configs" / "default.yml",
 }
 RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0", "3.12.0", "3.13.0")
+# What most parts compare; a part that needs one compiler alone takes the second
 PAIR = (
     "3.11.0",
     "3.13.0",
-)  # What most parts compare; a part that needs one compiler alone takes the second
+)
 ANSWERED = (0, 1)
 CACHE_LIMIT = "50GiB"
 """A part must not lose its own cells while it runs; the next ordinary run prunes the cache to the usual limit."""

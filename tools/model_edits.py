@@ -23,9 +23,8 @@ class Edit:
 
     name: str
     model: str
-    change: Callable[
-        [str], str
-    ]  # text → edited text; raises ValueError where the place is not there once
+    # text → edited text; raises ValueError where the place is not there once
+    change: Callable[[str], str]
 
     @property
     def texts(self) -> tuple[str, str]:

@@ -70,9 +70,8 @@ def measured(
     for number in range(rounds + 1):
         for name in pages:
             spent = opening_ms(browser, folder / f"{name}.html")
-            times[name] += (
-                [spent] if number else []
-            )  # the first of each fills the browser's own caches
+            # the first of each fills the browser's own caches
+            times[name] += [spent] if number else []
     return len(html.encode()), median(times["page"]), median(times["text"])
 
 

@@ -30,10 +30,11 @@ from bot.core.snapshot import (
 )
 
 CELLS = 5000
+# The bounds: CPU time as a multiple of that of `json`, and peak memory
 TIMES, MIB = (
     4,
     250,
-)  # The bounds: CPU time as a multiple of that of `json`, and peak memory
+)
 # A child's own peak is in /proc: what the kernel tells the parent is never below the
 # parent's own.
 _CHILD = """
@@ -85,9 +86,8 @@ def _other(cell: Cell, number: int, side: str) -> Cell:
         (new.code_bytes or 0) - (old.code_bytes or 0)
         for new, old in zip(dispatches, cell.dispatches, strict=True)
     )
-    grown = grown or (
-        side == "head"
-    )  # a module without code of its own differs as well
+    # a module without code of its own differs as well
+    grown = grown or (side == "head")
     metrics = {
         **cell.metrics,
         "artifact_bytes": (cell.metrics["artifact_bytes"] or 0) + grown,

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("code-size-bot doctor", "code-size-bot doctor 3.13.0")
 _NEEDED_FREE_BYTES = 2 << 30
-Check = tuple[
-    str, str, str
-]  # What was looked at, what was found, and how to fix it (empty where all is well)
+# What was looked at, what was found, and how to fix it (empty where all is well)
+Check = tuple[str, str, str]
 
 
 def arguments(parser: Parser) -> None:

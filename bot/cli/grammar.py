@@ -30,9 +30,8 @@ class Arguments(argparse.Namespace):
 class Parser(argparse.ArgumentParser):
     """The parser of the program, and of each of its commands."""
 
-    commands: Collection[
-        str
-    ] = ()  # the names of all commands; empty in the parser of a command
+    # the names of all commands; empty in the parser of a command
+    commands: Collection[str] = ()
     example = ""  # a command that works, for hints
 
     def __init__(self, prog: str | None = None, **settings: Any) -> None:

@@ -19,9 +19,8 @@ _LEAST_TEXT_COLUMNS = 20
 _COMMAND = re.compile(r" +(?:code-size-bot|git|cd) .*")
 _ROW = re.compile(r"( *\S+ {2,})\S")
 _TEXT = r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+"
-_WORD = re.compile(
-    rf"--[^\s=]+ (?!-){_TEXT}|{_TEXT}"
-)  # an option stays on one line with its value
+# an option stays on one line with its value
+_WORD = re.compile(rf"--[^\s=]+ (?!-){_TEXT}|{_TEXT}")
 
 
 class HelpFormatter(argparse.HelpFormatter):

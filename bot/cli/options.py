@@ -28,9 +28,10 @@ def _parsed(parse: Callable[[str], _Value], text: str, allowed: str = "") -> _Va
 
 def shard(text: str) -> tuple[int, int]:
     """Parse `2/4`: which part of how many."""
+    # only those who measure a part wait for it
     from bot.config.units import (
         parse_shard,
-    )  # only those who measure a part wait for it
+    )
 
     return _parsed(parse_shard, text)
 

@@ -74,10 +74,11 @@ STACK_USAGE = "*.su"
 _PYTHON = "python"
 _MOST_FILES = 10_000
 _MOST_FACTS_BYTES = 1 << 20
+# Of all files that a command reads: debug information has them
 _TIMES = (
     1_000_000_000,
     1_000_000_000,
-)  # Of all files that a command reads: debug information has them
+)
 _ENVIRONMENT = {
     "HOME": str(PLACE),
     "TMPDIR": str(PLACE / "tmp"),
@@ -97,9 +98,8 @@ class CommandCompiler:
     info: CompilerInfo
     side: tuple[str, ...]  # the words that stand for `{side}` in the command
     environment: Path | None  # where the package is installed; None without one
-    sources: Mapping[
-        str, bytes
-    ]  # path beside the configuration → file with those bytes
+    # path beside the configuration → file with those bytes
+    sources: Mapping[str, bytes]
     is_traced: bool = False
 
     def in_its_words(
@@ -216,9 +216,8 @@ class CommandCompiler:
             require_room(outcome, parent)
             if not outcome.ok:
                 output = outcome.output.replace(f"{PLACE}/", "")
-                if (
-                    "Traceback (most recent call last)" in output
-                ):  # the last word is the one that counts
+                # the last word is the one that counts
+                if "Traceback (most recent call last)" in output:
                     output = output.rstrip().rpartition("\n")[2]
                 return failure(replace(outcome, output=output), limit_seconds)
             try:

@@ -26,21 +26,18 @@ class Compiled:
     # the compiler's refusal that was lifted (its stack gate); None for an ordinary
     # compile
     refusal: Failure | None = None
-    reasons: Mapping[str, str] = field(
-        default_factory=dict
-    )  # what it did not leave → why
+    # what it did not leave → why
+    reasons: Mapping[str, str] = field(default_factory=dict)
     # metric id → what the compiler itself says, where no file shows it; None for a
     # declared one of which it says nothing
     facts: Mapping[str, int | None] = field(default_factory=dict)
-    artifacts: tuple[
-        str, ...
-    ] = ()  # those of the files that ship, where the compiler has no one artifact
+    # those of the files that ship, where the compiler has no one artifact
+    artifacts: tuple[str, ...] = ()
     # SHA-256 (hex) over the files that the command could read, and their paths; empty
     # for any other compiler
     sources_digest: str = ""
-    stages: tuple[
-        str, ...
-    ] = ()  # ends of names of those that are its own IR, in its order
+    # ends of names of those that are its own IR, in its order
+    stages: tuple[str, ...] = ()
 
 
 Result = Compiled | Failure  # How a compile ended

@@ -108,9 +108,8 @@ class TimedCompile:
 
     output: str
     started_ns: int
-    ended_ns: Mapping[
-        str, int
-    ]  # `7.stream`, or `artifact` → when its file was complete
+    # `7.stream`, or `artifact` → when its file was complete
+    ended_ns: Mapping[str, int]
 
 
 def _invoke(
@@ -310,9 +309,8 @@ def _compile_once(
                 return _collect(setup, argv=argv, directory=directory, outcome=outcome)
         except InputError as error:
             return Failure("read", error.what)
-        output = without_places(
-            whole_lines(outcome.output)
-        )  # the printed command does not ask for locations
+        # the printed command does not ask for locations
+        output = without_places(whole_lines(outcome.output))
         failed = failure(replace(outcome, output=output), setup.session.timeout_seconds)
         is_gate = (
             failed.figure_bytes is not None

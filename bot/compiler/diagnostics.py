@@ -200,9 +200,8 @@ def without_places(text: str) -> str:
 # that cannot be started.
 
 
-_LEAST_FREE_BYTES = (
-    1 << 20
-)  # With less than this, a compile that went well may have left half a file
+# With less than this, a compile that went well may have left half a file
+_LEAST_FREE_BYTES = 1 << 20
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
 NO_MEMORY = re.compile(
@@ -235,9 +234,8 @@ def require_room(outcome: Outcome, directory: Path) -> None:
     except FileNotFoundError:
         raise InputError("the compiler removed the folder that it worked in") from None
     free_blocks = stat.f_bavail if os.geteuid() else stat.f_bfree
-    is_full = (
-        stat.f_blocks and free_blocks * stat.f_frsize < _LEAST_FREE_BYTES
-    )  # some do not say how large they are
+    # some do not say how large they are
+    is_full = stat.f_blocks and free_blocks * stat.f_frsize < _LEAST_FREE_BYTES
     if is_full or (not outcome.ok and _NO_ROOM.search(outcome.output)):
         raise no_room(
             OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), tempfile.gettempdir()
@@ -317,9 +315,8 @@ def memory_kib() -> int | None:
     """
     limits: list[int] = []
     for path in _GROUP_LIMITS:
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # `max`, or no such control group
+        # `max`, or no such control group
+        with contextlib.suppress(OSError, ValueError):
             limits.append(int(Path(path).read_text(encoding="ascii")))
     with contextlib.suppress(OSError, ValueError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

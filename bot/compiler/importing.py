@@ -117,9 +117,8 @@ class Importer:
             else:
                 missing = here(f"needs the onnx package: {python} has none")
             return Failure("import", missing, outcome.exit_code)
-        if (
-            "Traceback (most recent call last)" in outcome.output
-        ):  # the importer's last word is the one that counts
+        # the importer's last word is the one that counts
+        if "Traceback (most recent call last)" in outcome.output:
             last = outcome.output.rstrip().splitlines()[-1]
             message = trim(f"not imported: {last}")
             if _MACHINES.match(last):

@@ -122,9 +122,8 @@ class Assembler:
         return tuple(assembled)
 
     def _run(self, binary: Path, module: PtxModule) -> Assembled | str:
-        output = (
-            bytearray()
-        )  # all that is printed, of which `run` keeps too little for a large module
+        # all that is printed, of which `run` keeps too little for a large module
+        output = bytearray()
 
         def keep(chunk: bytes) -> bytes:
             output.extend(chunk[: MOST_SAID_BYTES - len(output)])

@@ -74,9 +74,8 @@ def run_all(
             while unstarted:
                 unstarted.pop().start()
             with suppress(Empty):
-                changed.get(
-                    timeout=0.2
-                )  # in short waits, so that an interruption is seen at once
+                # in short waits, so that an interruption is seen at once
+                changed.get(timeout=0.2)
         except (
             BaseException
         ) as error:  # what runs is waited for after a second one, too

@@ -34,9 +34,8 @@ COMPLETE = ".complete"  # Is in an unpacked compiler when all of it is there
 _COMPILERS = "toolchains"
 _FILES = ("cells", "ir", "digests", "history", "options")
 """Folders of the cache; what else is there, such as baselines, never leaves."""
-_IN_USE_NS = (
-    24 * 3600 * 10**9
-)  # A run that takes longer may find its compiler gone, where another needed the room
+# A run that takes longer may find its compiler gone, where another needed the room
+_IN_USE_NS = 24 * 3600 * 10**9
 _full: dict[Path, str] = {}  # Caches without room for more → what the system said
 
 
@@ -115,9 +114,8 @@ def filled(home: Path, mark: str = "") -> Iterator[Path]:
             try:
                 scratch.rename(home)
             except OSError:
-                if not (
-                    home / COMPLETE
-                ).is_file():  # no other run was faster: it is what is left of a removed one
+                # no other run was faster: it is what is left of a removed one
+                if not (home / COMPLETE).is_file():
                     shutil.rmtree(home, ignore_errors=True)
                     scratch.rename(home)
     except OSError as error:

@@ -323,9 +323,8 @@ def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
 
     Raises CompilerUnavailable where they change meanwhile.
     """
-    files = [
-        *dict.fromkeys(_files(binary, bindings))
-    ]  # of two places a file of one name each
+    # of two places a file of one name each
+    files = [*dict.fromkeys(_files(binary, bindings))]
     identity = _identity(files)
     memo = cache / "digests" / hashlib.sha256(identity.encode()).hexdigest()
     stored_digest = read(memo).decode("ascii", "replace")

@@ -31,9 +31,8 @@ LIST = ".files.json"
 HASHES = ("sha256", "sha384", "sha512")  # The algorithms that pip allows in `--hash`
 _MOST_LIST_BYTES = 1 << 26
 _BYTE_CODE = re.compile(r"(.+/)?__pycache__/[^/]+\.pyc")
-_known: dict[
-    Path, str
-] = {}  # Folders that this run compared with their lists → what the kernel said of their files
+# Folders that this run compared with their lists → what the kernel said of their files
+_known: dict[Path, str] = {}
 
 
 class _File(Record, frozen=True):
@@ -42,9 +41,8 @@ class _File(Record, frozen=True):
 
 
 class _Listed(Record, frozen=True):
-    wheel: tuple[
-        str, ...
-    ]  # digests of the wheel, as `--hash` has them; empty where they are not known
+    # digests of the wheel, as `--hash` has them; empty where they are not known
+    wheel: tuple[str, ...]
     files: Mapping[str, _File]  # path in the folder → file
     links: Mapping[str, str]  # path in the folder → where the link leads
 

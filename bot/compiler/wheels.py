@@ -156,9 +156,8 @@ def download(
     wheels = sorted(scratch.glob("*.whl"))
     if outcome.ok and wheels:
         return wheels
-    listed = re.search(
-        r"requirement \S+ \(from versions: ([^)]*)\)", outcome.output
-    )  # not what it needs itself
+    # not what it needs itself
+    listed = re.search(r"requirement \S+ \(from versions: ([^)]*)\)", outcome.output)
     if listed is not None and listed[1] not in ("", "none"):
         problem = "no such release for this machine and Python"
         hint = f"newest: {', '.join(listed[1].split(', ')[-4:])}"
@@ -185,6 +184,7 @@ def pip(
         name: value for name, value in os.environ.items() if pattern.fullmatch(name)
     }
     always = ("--only-binary=:all:", "--disable-pip-version-check", "--no-input")
+    # -I: nothing of the current directory is run
     argv = [
         sys.executable,
         "-I",
@@ -192,7 +192,7 @@ def pip(
         "pip",
         *arguments,
         *always,
-    ]  # -I: nothing of the current directory is run
+    ]
     if scratch is not None:
         environment["TMPDIR"] = str(scratch)
         argv += [

@@ -52,13 +52,13 @@ from bot.core.spec import PROJECT, Command, Places, is_address, refused_link
 from bot.errors import ConfigError
 
 MODEL_SUFFIXES = (".mlir", ".mlirbc", ".onnx")
+# where one is looked for: the first that is there
 CONFIG_NAMES = (
     ".github/code-size.yml",
     "code-size.yml",
-)  # where one is looked for: the first that is there
-PACKAGED = Path(
-    "default"
-)  # asks for the packaged configuration where a file would be named
+)
+# asks for the packaged configuration where a file would be named
+PACKAGED = Path("default")
 SUITES = {
     "quick": "quick.yml",
     "full": None,
@@ -425,16 +425,15 @@ class Config(Small, frozen=True):
     compiler: CompilerKeys  # as it is written; `repository` empty where nobody can look commits up
     places: Places  # where its wheels are looked for: HTTPS pages, and directories from here
     command: Command | None  # what the compiler is where it is not IREE
-    models: tuple[
-        Path, ...
-    ]  # files with unique stems, sorted by stem; relative where the configuration's own path is
+    # files with unique stems, sorted by stem; relative where the configuration's own
+    # path is
+    models: tuple[Path, ...]
     targets: tuple[Target, ...]  # in the order of the file
     flags: tuple[str, ...]
     import_flags: tuple[str, ...]
     timeout_seconds: int
-    thresholds: tuple[
-        Rule, ...
-    ]  # the first that matches decides; the last is a catch-all
+    # the first that matches decides; the last is a catch-all
+    thresholds: tuple[Rule, ...]
     states: Mapping[str, Status]  # every cell state → what it does to the verdict
     templates: Path | None
     report_id: str
@@ -444,9 +443,8 @@ class Config(Small, frozen=True):
     run: Literal["never", "failing"]
     page_url: str
     baseline: BaselineChoice
-    components: tuple[
-        tuple[str, str], ...
-    ]  # name and glob of parts of the models; the first that matches decides
+    # name and glob of parts of the models; the first that matches decides
+    components: tuple[tuple[str, str], ...]
     # globs of model and target of cells whose compiler is known not to repeat itself
     repeats: tuple[tuple[str, str], ...] = ()
 

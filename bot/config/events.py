@@ -393,10 +393,11 @@ COMMANDS = (
     "prepare",
     "gate",
 )
+# of Linux; a path of 4,095 with the directory that it is in
 _MOST_NAME_BYTES, _MOST_PATH_BYTES = (
     255,
     3000,
-)  # of Linux; a path of 4,095 with the directory that it is in
+)
 _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)
 
 

@@ -51,9 +51,8 @@ class YamlFile(Small, frozen=True):
 
     path: Path
     data: Any
-    lines: Mapping[
-        KeyPath, int
-    ]  # path → line, counted from 1; of the key for a value in a mapping
+    # path → line, counted from 1; of the key for a value in a mapping
+    lines: Mapping[KeyPath, int]
 
     def line(self, path: KeyPath) -> int:
         """Return the line of a value.

@@ -52,9 +52,8 @@ class Bisection(Record, frozen=True):
     # not be measured
     last_good: str
     first_bad: str
-    could_be: tuple[
-        str, ...
-    ]  # where more than one may be the first bad one, all that may
+    # where more than one may be the first bad one, all that may
+    could_be: tuple[str, ...]
     state: str  # of the cell, from the older to the newer of the two: `changed`, `newly-broken`, …
     # cause, why: of that change; None and empty where they are not known
     cause: str | None

@@ -132,9 +132,8 @@ class ActionInputs:
         "auto"  # `auto` (what the event asks for) or a command of the program
     )
     github_token: str = field(default="", repr=False)
-    store_token: str = field(
-        default="", repr=False
-    )  # for the repository that stores the baselines, if it is another
+    # for the repository that stores the baselines, if it is another
+    store_token: str = field(default="", repr=False)
     # login under which the token writes, where it is a GitHub App's, which may not ask
     # for it
     author: str = ""

@@ -128,9 +128,8 @@ class DispatchDelta(Small, frozen=True):
     base: Dispatch | None
     head: Dispatch | None
     matched: str  # the pass that found the pair; `added` or `removed` where none did
-    cause: (
-        str | None
-    )  # one of CAUSES; None where it cannot be known, `note` then says why
+    # one of CAUSES; None where it cannot be known, `note` then says why
+    cause: str | None
     # where most of its sites are; `unattributed` without a location
     component: str = UNATTRIBUTED
     note: str = ""
@@ -182,9 +181,8 @@ class Explanation(Small, frozen=True):
     # the first phase in which the sides differ, one of PHASES
     phase: str | None = msgspec.field(name="first")
     why: str
-    dispatches: tuple[
-        DispatchDelta, ...
-    ] = ()  # those that are not the same, largest change of code first
+    # those that are not the same, largest change of code first
+    dispatches: tuple[DispatchDelta, ...] = ()
     # how many entry points are the same on both sides; None of what has no explanation
     unchanged: Count | None = 0
     # how many have the same numbers, source and configuration, and other code for what
@@ -193,9 +191,8 @@ class Explanation(Small, frozen=True):
     # code (head − base) of those not among `dispatches` whose code is the same and only
     # spells longer or shorter names
     renamed_bytes: int = 0
-    components: tuple[
-        ComponentDelta, ...
-    ] = ()  # those that moved, largest change of code first
+    # those that moved, largest change of code first
+    components: tuple[ComponentDelta, ...] = ()
     # all components down to the model's own names, as in the head (as in the base
     # without one)
     tree: tuple[ComponentDelta, ...] = ()
@@ -205,9 +202,8 @@ class Explanation(Small, frozen=True):
     # cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of
     # 0.
     waterfall: Mapping[str, Amount] = {}
-    parts: tuple[
-        PartDelta, ...
-    ] = ()  # what of it is no dispatch's code, largest change first
+    # what of it is no dispatch's code, largest change first
+    parts: tuple[PartDelta, ...] = ()
 
     @property
     def component(self) -> str | None:
@@ -281,9 +277,8 @@ class LookedUp(Record, frozen=True):
 class RootCause(Small, frozen=True):
     """Deltas of one cause with the same thing changed."""
 
-    cause: (
-        str | None
-    )  # one of `bot.core.explanation.CAUSES`; None for what no cause is known of
+    # one of `bot.core.explanation.CAUSES`; None for what no cause is known of
+    cause: str | None
     what: str  # what changed, in words that are true of each of the deltas
     targets: tuple[str, ...]
     models: tuple[str, ...]
@@ -308,9 +303,8 @@ class RootCause(Small, frozen=True):
     # None where nobody asked the compiler's repository, or this root cause names
     # nothing to ask for
     looked_up: LookedUp | None = None
-    suspects: tuple[
-        Suspect, ...
-    ] = ()  # at most three commits that may have done it, the likeliest first
+    # at most three commits that may have done it, the likeliest first
+    suspects: tuple[Suspect, ...] = ()
     # what the experiments on its dispatches say together
     proof: Proof = UNPROVED
     # phase → bytes of the change that it carries, of the dispatches with a ladder; of

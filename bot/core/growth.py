@@ -131,14 +131,12 @@ class DepthGrowth(NamedTuple):
 
     key: CellKey
     column: str  # id of the metric
-    values: tuple[
-        tuple[int, Value], ...
-    ]  # number of layers, and the value there; None where it was not measured
+    # number of layers, and the value there; None where it was not measured
+    values: tuple[tuple[int, Value], ...]
     growth: Growth | None
     reason: str  # why there is no fit; empty where there is one
-    variants: tuple[
-        str, ...
-    ]  # names of those that differ in nothing but the number of layers
+    # names of those that differ in nothing but the number of layers
+    variants: tuple[str, ...]
 
     @property
     def depths(self) -> tuple[int, ...]:

@@ -45,9 +45,8 @@ class HistoryTotal(Record, frozen=True):
     target: Name | None
     # tracked metric → sum, or for stack the largest value; None without such a cell
     metrics: Metrics
-    cells: Mapping[
-        Name, Count
-    ]  # tracked metric → how many cells that is over, the same in all releases
+    # tracked metric → how many cells that is over, the same in all releases
+    cells: Mapping[Name, Count]
 
 
 class History(Small, frozen=True, dict=True, gc=True):
@@ -57,12 +56,10 @@ class History(Small, frozen=True, dict=True, gc=True):
     # release and cell → that it has other numbers there than in the release before
     moves: Mapping[tuple[str, CellKey], Move] = {}
     steps: tuple[Step, ...] = ()
-    totals: tuple[
-        HistoryTotal, ...
-    ] = ()  # for all targets, then for each, in the order of the releases
-    growths: tuple[
-        Growth, ...
-    ] = ()  # of stored baselines: the newest against older ones; empty of releases
+    # for all targets, then for each, in the order of the releases
+    totals: tuple[HistoryTotal, ...] = ()
+    # of stored baselines: the newest against older ones; empty of releases
+    growths: tuple[Growth, ...] = ()
 
     @cached_property
     def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:

@@ -39,9 +39,8 @@ class Experiment(Small, frozen=True):
     variants: tuple[Variant, ...]
     targets: tuple[str, ...] = ()  # globs of those of the configuration; empty: all
     run: bool = False
-    models: Mapping[
-        str, str
-    ] = {}  # name → file; empty for the models of the configuration
+    # name → file; empty for the models of the configuration
+    models: Mapping[str, str] = {}
     timing: bool = False  # whether the compiler is asked for the times of its passes
 
 
@@ -53,15 +52,13 @@ class Lab(Small, frozen=True, dict=True, gc=True):
 
     experiment: Experiment
     study: Study  # the experiment's variants, measured
-    runs: Mapping[
-        tuple[str, CellKey], Run
-    ]  # variant and cell → what running it gave; of those that were to be run
+    # variant and cell → what running it gave; of those that were to be run
+    runs: Mapping[tuple[str, CellKey], Run]
     machine: str  # what ran them, in one line; empty where none was run
     flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
     notes: tuple[str, ...]
-    times: Mapping[
-        tuple[str, CellKey], CompileTimes
-    ] = {}  # variant and cell → where its compile spent its time
+    # variant and cell → where its compile spent its time
+    times: Mapping[tuple[str, CellKey], CompileTimes] = {}
 
     @cached_property
     def cells(self) -> tuple[tuple[str, Cell], ...]:
@@ -91,14 +88,12 @@ class Sums:
     """One target's cells, side by side."""
 
     target: str
-    variants: tuple[
-        Variant, ...
-    ]  # those that have cells there, in the experiment's order
+    # those that have cells there, in the experiment's order
+    variants: tuple[Variant, ...]
     # that which the others are compared with; empty where nothing is measured
     reference: str
-    models: tuple[
-        str, ...
-    ]  # those that every variant measured which measured any: sums are over these
+    # those that every variant measured which measured any: sums are over these
+    models: tuple[str, ...]
     more: int  # how many models have cells there beside these
     cells: dict[tuple[str, str], Cell] = field(repr=False)
     lab: Lab = field(repr=False)

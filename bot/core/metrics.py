@@ -430,9 +430,8 @@ OTHER, UNREAD = EXECUTABLES + "tables", EXECUTABLES + "unread"
 
 And executables that could not be read.
 """
-ARCHIVE = (
-    EXECUTABLES + "archive"
-)  # what an archive such as `libf.a` adds to its members
+# what an archive such as `libf.a` adds to its members
+ARCHIVE = EXECUTABLES + "archive"
 CODE = frozenset({EXECUTABLES + name for name in ("text", "bytecode", "functions")})
 """Where the code of entry points is."""
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-Step = tuple[
-    str, str
-]  # The kind of operation that a pass works on, and the pass's argument name
+# The kind of operation that a pass works on, and the pass's argument name
+Step = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)

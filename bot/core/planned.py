@@ -106,9 +106,8 @@ def require_matches(
 
 
 SIDES = ("base", "head")
-_NEXT_TO_NOTHING_BYTES = (
-    8 << 10
-)  # of models, these take as long to compile as none at all: 0.2 CPU seconds
+# of models, these take as long to compile as none at all: 0.2 CPU seconds
+_NEXT_TO_NOTHING_BYTES = 8 << 10
 COMMON_FLAGS = (
     "--iree-dispatch-creation-enable-aggressive-fusion",
     "--iree-llvmcpu-debug-symbols=false",
@@ -149,9 +148,8 @@ class Model(Small, frozen=True):
     shown: str  # the path to print: relative to the repository or to the configuration
     digest: str  # SHA-256 (hex) of its bytes
     size_bytes: int  # of the file, the first guess at what it costs to compile
-    import_flags: tuple[
-        str, ...
-    ] = ()  # options of the importer of ONNX; () for any other model
+    # options of the importer of ONNX; () for any other model
+    import_flags: tuple[str, ...] = ()
     import_places: Places = ()  # those of them that name a path, each with the absolute one
 
     @property

@@ -17,9 +17,8 @@ from bot.core.snapshot import Cell, CellKey, Failure
 
 Level = Literal["warn", "fail"]
 Status = Literal["pass", "warn", "fail"]  # what a rule makes of a cell
-VerdictStatus = Literal[
-    "pass", "warn", "fail", "unknown"
-]  # unknown: nothing could be compared
+# unknown: nothing could be compared
+VerdictStatus = Literal["pass", "warn", "fail", "unknown"]
 
 
 class Finding(Small, frozen=True):
@@ -27,9 +26,8 @@ class Finding(Small, frozen=True):
 
     key: CellKey
     level: Level
-    metric: (
-        str | None
-    )  # the metric's id; None where the state of the cell is the finding
+    # the metric's id; None where the state of the cell is the finding
+    metric: str | None
     rule: str
     # `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a known value
     # is not any more)

@@ -42,10 +42,11 @@ SOURCES = "sources"
 
 The digest of all files that a compiler that is a command could read.
 """
+# phases whose whole program is compared by one digest
 HASHED_PHASES = (
     "input",
     "global-optimization",
-)  # phases whose whole program is compared by one digest
+)
 
 
 class Source(Record, frozen=True, omit_defaults=True):

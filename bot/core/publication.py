@@ -117,9 +117,8 @@ def _seen(finding: Finding, value: int | None) -> Seen:
         if finding.outcomes and failure is not None and failure.stage in _WORDED:
             text = _VARYING.sub("", failure.message)
             if failure.figure_bytes is not None:
-                text = re.sub(
-                    r"\d+ bytes", "bytes", text
-                )  # the figure is a value of its own: a smaller one is covered
+                # the figure is a value of its own: a smaller one is covered
+                text = re.sub(r"\d+ bytes", "bytes", text)
             head = "\n".join(
                 line[:_LINE_CHARACTERS] for line in text.splitlines()[:_LINES]
             )

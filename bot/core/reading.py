@@ -13,9 +13,8 @@ from bot.core.record import Count, Name, Record, Small, is_count
 from bot.core.snapshot import Dispatch
 from bot.errors import MalformedBinary
 
-Operation = Annotated[
-    str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")
-]  # the name of one
+# the name of one
+Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]
 
 
 class EntryPoint(Small, frozen=True):
@@ -85,9 +84,8 @@ class Reading(Small, frozen=True):
 class Reader(NamedTuple):
     """A reader of one format; any bytes give a Reading or `MalformedBinary`, nothing else."""
 
-    accepts: Callable[
-        [bytes], bool
-    ]  # True where the first bytes say that this is the reader's format
+    # True where the first bytes say that this is the reader's format
+    accepts: Callable[[bytes], bool]
     read: Callable[[bytes], Reading]
 
 
@@ -101,9 +99,8 @@ class ArtifactReading(Small, frozen=True):
     vm_bytes: int
     rodata_bytes: int | None
     unattributed_bytes: int
-    executables: tuple[
-        Reading, ...
-    ]  # the readings of the executables in it, in file order
+    # the readings of the executables in it, in file order
+    executables: tuple[Reading, ...]
     # one line for every executable whose format no reader knows, or whose reader
     # refused it
     unread: tuple[str, ...] = ()
@@ -162,9 +159,8 @@ class Schedule(Record, frozen=True):
     # sum of all allocations of known size: what the compiler's statistics call
     # transient memory
     allocated_bytes: Count
-    variable_bytes: (
-        Count | None
-    )  # those kept in variables; None where a size is not known
+    # those kept in variables; None where a size is not known
+    variable_bytes: Count | None
     dynamic_buffers: Count  # buffers, inputs included, whose size only a run tells
     # the most that is held at once, of the other buffers; None where branches decide
     program_memory_bytes: Count | None
@@ -180,9 +176,8 @@ class ProgramFacts(Record, frozen=True):
     linalg_ops: Count
     executables: Count
     entry_points: tuple[ExecutableFacts, ...]
-    phases: Mapping[
-        str, str
-    ] = {}  # phase → digest of the whole program's IR at its end
+    # phase → digest of the whole program's IR at its end
+    phases: Mapping[str, str] = {}
     sources: tuple[SourceText, ...] = ()
     # what deduplication left behind; None where that is not known
     families: tuple[Family, ...] | None = None

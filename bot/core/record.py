@@ -8,12 +8,10 @@ from typing import Annotated, Any, NamedTuple, TypeGuard
 import msgspec
 
 INT_LIMIT = 1 << 53  # what every JSON reader holds exactly
-Count = Annotated[
-    int, msgspec.Meta(ge=0, le=INT_LIMIT)
-]  # an amount or a count of anything: never below zero
-Amount = Annotated[
-    int, msgspec.Meta(ge=-INT_LIMIT, le=INT_LIMIT)
-]  # a change, or a number that counts nothing
+# an amount or a count of anything: never below zero
+Count = Annotated[int, msgspec.Meta(ge=0, le=INT_LIMIT)]
+# a change, or a number that counts nothing
+Amount = Annotated[int, msgspec.Meta(ge=-INT_LIMIT, le=INT_LIMIT)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 DIGEST_BYTES = 12
 DIGEST = r"\A[A-Za-z0-9_-]{16}\Z"

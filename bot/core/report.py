@@ -74,13 +74,11 @@ class Report(Small, frozen=True):
     # has one, unless the compiler gives other numbers each time
     explanations: Mapping[CellKey, Explanation] = {}
     root_causes: tuple[RootCause, ...] = ()
-    edits: tuple[
-        ModelEdit, ...
-    ] = ()  # the models whose text changed, and those that one side alone has
+    # the models whose text changed, and those that one side alone has
+    edits: tuple[ModelEdit, ...] = ()
     adoption: Adoption | None = None  # None where base has a configuration
-    changed_defaults: tuple[
-        TriedDefault, ...
-    ] = ()  # of compiler options; empty where nobody could ask for them
+    # of compiler options; empty where nobody could ask for them
+    changed_defaults: tuple[TriedDefault, ...] = ()
     # of the builds that fail the check; None where nobody asked to run artifacts
     run_times: RunTimes | None = None
     # where `report.html` can be read, an https address, so that the comment links to

@@ -15,9 +15,8 @@ from bot.core.snapshot import NOT_SHIPPED, Cell, CellKey, Snapshot
 from bot.core.spec import MOVING
 from bot.errors import InputError, UsageError
 
-Costs = Mapping[
-    CellKey, int
-]  # cell → what it cost to compile the last time, in ms of CPU time
+# cell → what it cost to compile the last time, in ms of CPU time
+Costs = Mapping[CellKey, int]
 
 
 def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
@@ -95,13 +94,11 @@ _Release = Annotated[str, msgspec.Meta(pattern=r"\A[0-9][0-9A-Za-z!.+]{0,60}\Z")
 class Part(Record, frozen=True, omit_defaults=True):
     """One runner's part of a plan."""
 
-    shard: Annotated[
-        str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")
-    ]  # `I/N`
+    # `I/N`
+    shard: Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")]
     cells: Count
-    assigned: dict[
-        str, list[str]
-    ]  # model → targets: each runner measures its own, whatever it knows of costs
+    # model → targets: each runner measures its own, whatever it knows of costs
+    assigned: dict[str, list[str]]
     # `latest` or `nightly` → the release that it was for who planned, and is for all
     # runners
     releases: dict[_Moving, _Release] | None = None

@@ -24,9 +24,8 @@ class Line(Small, frozen=True):
     """The first parents of a branch, the newest first, with what git knows of them."""
 
     commits: tuple[str, ...]
-    times: Mapping[
-        str, int
-    ]  # commit → when it was made; a commit without one is not here
+    # commit → when it was made; a commit without one is not here
+    times: Mapping[str, int]
     releases: Mapping[str, str]  # commit → the tag of the release that it became
 
 

@@ -66,9 +66,8 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
 
     executable: str
     name: str
-    kind: str = always(
-        "other"
-    )  # what its main operation is: matmul, conv, reduction, elementwise, pack, …
+    # what its main operation is: matmul, conv, reduction, elementwise, pack, …
+    kind: str = always("other")
     # dispatch sites that launch it; None where the program's IR could not be read
     sites: Count | None = None
     # device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode)
@@ -145,9 +144,8 @@ class Cell(Small, frozen=True):
     artifact_digest: str | None = None  # SHA-256 of the artifact, hex; None without one
     reasons: Mapping[str, str] = {}
     compiles: int = 1
-    others: tuple[
-        CompileOutcome, ...
-    ] = ()  # what was not as the first compile: the compiler does not repeat itself
+    # what was not as the first compile: the compiler does not repeat itself
+    others: tuple[CompileOutcome, ...] = ()
     # what the target-independent IR says; None where it could not be read
     program: Program | None = None
     families: tuple[Family, ...] = ()
@@ -246,18 +244,14 @@ class Snapshot(Small, frozen=True):
     source: SourceInfo
     cells: tuple[Cell, ...]
     flags: tuple[str, ...] = ()
-    targets: Mapping[
-        str, str
-    ] = {}  # target name → its backend's name, for all targets of the plan
-    models: Mapping[
-        str, str
-    ] = {}  # model name → SHA-256 (hex) of its text; says which suite this is
-    notes: tuple[
-        str, ...
-    ] = ()  # facts about the whole run that a reader should know (such as a lost shard)
-    accepted: Accepted | msgspec.UnsetType = (
-        msgspec.UNSET
-    )  # of a stored baseline; UNSET if nothing is recorded
+    # target name → its backend's name, for all targets of the plan
+    targets: Mapping[str, str] = {}
+    # model name → SHA-256 (hex) of its text; says which suite this is
+    models: Mapping[str, str] = {}
+    # facts about the whole run that a reader should know (such as a lost shard)
+    notes: tuple[str, ...] = ()
+    # of a stored baseline; UNSET if nothing is recorded
+    accepted: Accepted | msgspec.UnsetType = msgspec.UNSET
     # SHA-256 (hex) of the file with the IR beside a stored baseline; UNSET if there is none
     stored_ir: Sha256 | msgspec.UnsetType = msgspec.UNSET
 
@@ -313,9 +307,8 @@ class ModelEdit(Record, frozen=True):
 ASSEMBLED = tuple(metric.id for metric in METRICS if metric.assembled)
 OF_DISPATCH = tuple(metric.of_entry for metric in METRICS if metric.assembled)
 """Metrics that the assembler makes, and fields of a dispatch that it makes."""
-FIRST = frozenset(
-    metric.id for metric in METRICS if metric.always
-)  # metrics that every version has measured
+# metrics that every version has measured
+FIRST = frozenset(metric.id for metric in METRICS if metric.always)
 _NONE: Mapping[str, str] = {}
 TOO_OLD = (
     "the version of code-size-bot that measured one side does not have this metric"

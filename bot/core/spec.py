@@ -51,9 +51,8 @@ _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
 class Places(Small, frozen=True):
     """Whose wheels are looked for, and where, beside what the environment tells pip."""
 
-    find_links: tuple[
-        str, ...
-    ] = ()  # HTTPS pages and directories that name wheels, in order
+    # HTTPS pages and directories that name wheels, in order
+    find_links: tuple[str, ...] = ()
     no_index: bool = False  # True where only those count, and not the index
     project: str = PROJECT  # the compiler's name on the index
     # (release, digest such as `sha256:…`) that a requirements file allows for the
@@ -112,9 +111,8 @@ class Places(Small, frozen=True):
 class Command(Small, frozen=True):
     """A compiler that is a command."""
 
-    run: tuple[
-        str, ...
-    ]  # the words of the command, with `{model}`, `{target}`, `{out}` and `{side}` in them
+    # the words of the command, with `{model}`, `{target}`, `{out}` and `{side}` in them
+    run: tuple[str, ...]
     artifacts: tuple[str, ...]  # globs of the files that are measured
     root: str  # the folder that paths are relative to
     # on the package index, of which a side is a release; empty: a side is words for
@@ -130,9 +128,8 @@ class Sought(Small, frozen=True):
 
     spec: str
     places: Places = Places()
-    notes: tuple[
-        str, ...
-    ] = ()  # what is not taken of where it was asked for, a line each
+    # what is not taken of where it was asked for, a line each
+    notes: tuple[str, ...] = ()
 
 
 def names_commit(spec: str) -> bool:

@@ -62,9 +62,8 @@ class Variant(Small, frozen=True):
     # glob of the only targets that have it → flags that it adds there; None for all,
     # without such flags
     targets: Mapping[str, tuple[str, ...]] | None = None
-    models: Mapping[
-        str, str
-    ] = {}  # name of a model → the file that stands for it in this variant
+    # name of a model → the file that stands for it in this variant
+    models: Mapping[str, str] = {}
     # how often its models have their layer; None for models as they are
     layers: int | None = None
     assume: Assumption | None = None

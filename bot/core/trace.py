@@ -43,9 +43,8 @@ class PassStep(Record, frozen=True):
 class DispatchTrace(Record, frozen=True, omit_defaults=True):
     """One dispatch on one side."""
 
-    steps: tuple[
-        PassStep, ...
-    ]  # the passes that changed which operations there are, in order
+    # the passes that changed which operations there are, in order
+    steps: tuple[PassStep, ...]
     why: str = (
         ""  # why there are none, or why they end early; empty where the trace is whole
     )

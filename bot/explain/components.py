@@ -19,9 +19,8 @@ from bot.core.program import Program
 from bot.core.snapshot import Cell
 from bot.explain.texts import per_object
 
-Sections = Sequence[
-    "tuple[str, str]"
-]  # Name and glob of each; the first whose glob matches decides
+# Name and glob of each; the first whose glob matches decides
+Sections = Sequence["tuple[str, str]"]
 Part = tuple[str, str]
 """A component: its section, or the first levels of its full name.
 

@@ -31,9 +31,8 @@ class IndexedCell:
     """One side's cell with what its program says of every entry point; made by `index_both`."""
 
     cell: Cell
-    sources: Mapping[str, Source] = field(
-        default_factory=dict
-    )  # executable → its IR's digests
+    # executable → its IR's digests
+    sources: Mapping[str, Source] = field(default_factory=dict)
     # entry point → the place where most of its sites are, layer numbers kept
     components: Mapping[str, str] = field(default_factory=dict)
     program: Program | None = None  # the cell's, where both sides have one
@@ -63,9 +62,8 @@ Key = Callable[[IndexedCell, Dispatch], "Hashable | None"]
 
 
 _MEMORY = ("stack_bytes", "alloca_bytes", "workgroup_bytes")
-MEMORY_NUMBERS = len(
-    _MEMORY
-)  # how many of `numbers` behind the code are of memory, which every version measures
+# how many of `numbers` behind the code are of memory, which every version measures
+MEMORY_NUMBERS = len(_MEMORY)
 _OTHERS = [
     metric.of_entry
     for metric in METRICS

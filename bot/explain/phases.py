@@ -32,9 +32,8 @@ class Census:
     # structures, sources: digest → sites
     structures: Counter[str]
     sources: Counter[str]
-    executables: Mapping[
-        str, tuple[str, ...]
-    ]  # structure → the executables that have it, in the program's order
+    # structure → the executables that have it, in the program's order
+    executables: Mapping[str, tuple[str, ...]]
     kinds: Mapping[str, str]  # structure → what its main operation is
     unread: int  # sites whose executable's IR is not known
 
@@ -383,9 +382,8 @@ def _fusion(compared: Compared) -> Cause | None:
         f" {noun_of(base_sites.structures.total(), 'dispatch site')}"
     )
     reason = f"regions are formed differently: {sites} became {come.total()}"
-    if _by_kind(base_sites, gone) == _by_kind(
-        head_sites, come
-    ):  # nobody knows of regions formed differently: of other IR only
+    # nobody knows of regions formed differently: of other IR only
+    if _by_kind(base_sites, gone) == _by_kind(head_sites, come):
         reason = f"other IR at {sites}, in the same number of regions of the same kinds"
     return Cause("fusion", _early(compared, "dispatch-creation"), reason)
 

@@ -598,9 +598,8 @@ def _subject(commit: Commit) -> str:
 def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHistory:
     """Return a clone, which is only read; the network is not asked."""
     git = Git(directory, cancel)
-    environment = {
-        "GIT_NO_LAZY_FETCH": "1"
-    }  # a clone without all objects would fetch them
+    # a clone without all objects would fetch them
+    environment = {"GIT_NO_LAZY_FETCH": "1"}
     plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature")
 
     def text(revision: str, *arguments: str) -> str:

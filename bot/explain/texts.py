@@ -38,10 +38,11 @@ def per_object(function: Callable[..., _Result]) -> Callable[..., _Result]:
         if key not in results:
             if len(results) >= KEPT:
                 del results[next(iter(results))]
+            # with its arguments: as long as they live, nothing else has their ids
             results[key] = (
                 args,
                 function(*args),
-            )  # with its arguments: as long as they live, nothing else has their ids
+            )
         return results[key][1]
 
     return remembered

@@ -49,9 +49,8 @@ class FoldedFamily(Record, frozen=True, omit_defaults=True):
     """Executables that were made one."""
 
     kind: FoldKind
-    members: tuple[
-        Name, ...
-    ]  # names, in the program's order; the first is the one that is left
+    # names, in the program's order; the first is the one that is left
+    members: tuple[Name, ...]
     # the types of the values that the sites pass to it now (`i32`, `i64`, `index`), in
     # order
     operands: tuple[Name, ...] = always(())
@@ -75,9 +74,9 @@ class FoldCell(Record, frozen=True, omit_defaults=True):
     # before: of the artifact that the printed command gives; after: of the folded
     # module's
     artifact_bytes: BeforeAfter
-    equal: (
-        bool | None
-    )  # whether both artifacts gave the same outputs on this machine; None where that is not known
+    # whether both artifacts gave the same outputs on this machine; None where that is
+    # not known
+    equal: bool | None
     folded: tuple[FoldedFamily, ...]
     left: tuple[LeftFamily, ...]
     # the artifact of the program that was written at the end of the flow phase and
@@ -104,9 +103,9 @@ class FoldModel(Record, frozen=True):
     model: Name
     regions: Count | None  # dispatch regions, before deduplication
     today: Count | None  # executables as the compiler leaves them
-    folded: (
-        Count | None
-    )  # executables of the module that was folded and compiled; the fewest over the targets
+    # executables of the module that was folded and compiled; the fewest over the
+    # targets
+    folded: Count | None
 
 
 class FoldAudit(Record, frozen=True):
@@ -116,9 +115,8 @@ class FoldAudit(Record, frozen=True):
     compiler: CompilerInfo
     flags: tuple[str, ...]  # those of every cell beside the target's
     machine: str  # the processor that ran the artifacts, in one line; empty where none was run
-    max_slowdown: (
-        float | None
-    )  # the price that was allowed (0.01 is 1 %); None where any was
+    # the price that was allowed (0.01 is 1 %); None where any was
+    max_slowdown: float | None
     models: tuple[FoldModel, ...]
     cells: tuple[FoldCell, ...]
 

@@ -18,24 +18,21 @@ from bot.system.files import require_bounded
 RESUME = "--compile-from=flow"
 
 
-Group = tuple[
-    str, ...
-]  # Names of executables that could become one, in the program's order
+# Names of executables that could become one, in the program's order
+Group = tuple[str, ...]
 
 
 class Groups(Record, frozen=True):
     """Which executables of a program could become one."""
 
     entries: Mapping[Name, Name]
-    unfit: Mapping[
-        Name, str
-    ]  # executables that are not of the form that fusion gives → why
+    # executables that are not of the form that fusion gives → why
+    unfit: Mapping[Name, str]
     # level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and
     # more
     groups: Mapping[str, tuple[tuple[Name, ...], ...]]
-    elements: Mapping[Name, Count] = always(
-        {}
-    )  # executable → how many the largest tensor has that it takes or gives
+    # executable → how many the largest tensor has that it takes or gives
+    elements: Mapping[Name, Count] = always({})
 
 
 class FoldedGroup(Record, frozen=True):

@@ -33,9 +33,8 @@ class OwnIssue:
     """An issue that this program wrote."""
 
     issue: Issue
-    state: (
-        IssueState | None
-    )  # None if a person or another version changed the hidden line
+    # None if a person or another version changed the hidden line
+    state: IssueState | None
 
     @property
     def number(self) -> int:

@@ -62,9 +62,8 @@ class Merges(NamedTuple):
     Also return what GitHub knows of their pull requests.
     """
 
-    commits: tuple[
-        str, ...
-    ]  # first parents, the newest first; the pushed commit is the first
+    # first parents, the newest first; the pushed commit is the first
+    commits: tuple[str, ...]
     asked: MergedPulls = MergedPulls()
     acceptance: Acceptance | None = None
     # why the pull requests are not known; empty if they are, or if nothing asked for

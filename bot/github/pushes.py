@@ -40,9 +40,8 @@ class Push(NamedTuple):
     """A pushed commit."""
 
     snapshot: Snapshot
-    before: (
-        Standing | None
-    )  # the nearest baseline of another commit before it; None without one
+    # the nearest baseline of another commit before it; None without one
+    before: Standing | None
     ir: bytes = (
         b""  # the file with the IR that the snapshot names; empty where it names none
     )

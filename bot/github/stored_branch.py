@@ -19,14 +19,12 @@ from bot.study.slow_growth import growth_of, line_of
 class StoredBranch(NamedTuple):
     """The default branch as its baselines show it."""
 
-    sides: Sequence[
-        tuple[str, Snapshot]
-    ]  # commit and baseline, the newest first, never empty
+    # commit and baseline, the newest first, never empty
+    sides: Sequence[tuple[str, Snapshot]]
     line: Line
     commits: Sequence[str]  # those with a baseline, the newest first
-    load: Callable[
-        [str], Snapshot | None
-    ]  # reads the baseline of a commit; None if it is damaged
+    # reads the baseline of a commit; None if it is damaged
+    load: Callable[[str], Snapshot | None]
     growths: tuple[Growth, ...]
 
 

@@ -68,12 +68,10 @@ class Configuration:
     # what it is: `#iree_cpu.lowering_config`; a `translation_info` is always of one
     # kind
     attribute: str
-    values: Mapping[
-        str, str
-    ]  # knob → its value as written, in order; empty for a word alone
-    options: frozenset[str] = (
-        frozenset()
-    )  # the knobs of a `translation_info` that are in its own dictionary
+    # knob → its value as written, in order; empty for a word alone
+    values: Mapping[str, str]
+    # the knobs of a `translation_info` that are in its own dictionary
+    options: frozenset[str] = frozenset()
     is_braced: bool = False  # `#iree_gpu.lowering_config<{…}>`
     # where the attribute is in the text, without its name
     start: int = field(default=0, compare=False)
@@ -188,15 +186,13 @@ def _place(
         if text[start] != "{" or before.endswith("<"):
             return None
         owner = _OWNER.search(before)
-        if (
-            owner and owner[1] != "attrs"
-        ):  # `linalg.generic … attrs = {…}`: the operation's own
+        # `linalg.generic … attrs = {…}`: the operation's own
+        if owner and owner[1] != "attrs":
             within.insert(0, owner[1])
             continue
         line_at = start - len(before)
-        while line := re.match(
-            r"\s*[)}\]]", text[line_at:start]
-        ):  # behind a region: the operation is before that
+        # behind a region: the operation is before that
+        while line := re.match(r"\s*[)}\]]", text[line_at:start]):
             opener = opener_of.get(line_at + line.end() - 1)
             if opener is None:
                 return None
@@ -405,9 +401,8 @@ def _ranks(configuration: Configuration) -> dict[str, int]:
         if knob in _OF_NO_LOOPS or not (value.startswith("[") and value.endswith("]")):
             continue
         elements = _parts(value[1:-1])
-        if knob == "tile_sizes" or knob.endswith(
-            "_basis"
-        ):  # a list for each level, or the counts and their order
+        # a list for each level, or the counts and their order
+        if knob == "tile_sizes" or knob.endswith("_basis"):
             levels = [
                 len(_parts(level[1:-1])) for level in elements if level.startswith("[")
             ]

@@ -152,9 +152,8 @@ class Elf:
     data: bytes
     bits: int
     byte_order: str  # as `struct` writes it
-    sections: Mapping[
-        int, Section
-    ]  # those with bytes in the file, by index; no two share a byte
+    # those with bytes in the file, by index; no two share a byte
+    sections: Mapping[int, Section]
     parts: dict[str, int]  # label → bytes over all sections and headers
 
     def symbols(self, kind: int | None = None) -> tuple[Symbol, ...]:
@@ -371,14 +370,12 @@ class _Object:
         self.elf = parse_elf(data)
         self.sections = self.elf.sections
         self.budget = WorkLimit(len(data), "elf")
-        self.known = dict[
-            tuple[object, ...], bytes
-        ]()  # constants by place; by function where they refer to something
+        # constants by place; by function where they refer to something
+        self.known = dict[tuple[object, ...], bytes]()
         self.symbols = self.elf.symbols()
         self.functions = self.elf.symbols(STT_FUNC)
-        starts: dict[
-            int, set[int]
-        ] = {}  # section → offsets that a symbol or relocation names
+        # section → offsets that a symbol or relocation names
+        starts: dict[int, set[int]] = {}
         for symbol in self.symbols:
             starts.setdefault(symbol.section, set()).add(symbol.value)
         self.relocations: dict[int, list[_Relocation]] = {}
@@ -547,9 +544,8 @@ MAX_METADATA_BYTES = 1 << 22
 A kernel takes about 800. One byte of msgpack can become an object of 64, so more is
 refused.
 """
-ENTRY_OFFSET = slice(
-    16, 24
-)  # where a kernel descriptor has the distance to the code, which is a matter of layout
+# where a kernel descriptor has the distance to the code, which is a matter of layout
+ENTRY_OFFSET = slice(16, 24)
 FIELDS = {
     "stack_bytes": ".private_segment_fixed_size",
     "workgroup_bytes": ".group_segment_fixed_size",

@@ -43,21 +43,20 @@ from bot.readers.spirv import SPIRV
 
 READERS = (CODE_OBJECT, CUBIN, ELF, SPIRV, PTX)
 NO_ARTIFACT_SAYS_IT = "no file of the command has it"
-_ADDED_AT_LAUNCH = (
-    "workgroup_memory_max_bytes",
-)  # a file has what a kernel always takes; a launch may add to it
+# a file has what a kernel always takes; a launch may add to it
+_ADDED_AT_LAUNCH = ("workgroup_memory_max_bytes",)
+# ET_REL, and where a file says so
 _RELOCATABLE = (
     (1).to_bytes(2, "little"),
     slice(16, 18),
-)  # ET_REL, and where a file says so
+)
 _STACK_USAGE = ".su"
 _LLVM_IR = re.compile(rb"^(?:define|declare|target triple)\b", re.MULTILINE)
 _MLIR = re.compile(
     rb"^\s*(?:#\w+ = |module\b|tt\.func|llvm\.func|func\.func)", re.MULTILINE
 )
-_INSTRUCTION = re.compile(
-    rb"\s+(?:@!?%\w+ )?([a-z][\w.]+)(?=\s|;|$)"
-)  # of assembly, PTX with its predicates among it
+# of assembly, PTX with its predicates among it
+_INSTRUCTION = re.compile(rb"\s+(?:@!?%\w+ )?([a-z][\w.]+)(?=\s|;|$)")
 _BARE_SHAPE = re.compile(rb"(tensordesc|(?<![\w.]))<(?=(?:(?:\d+|\?)x)+[a-z])")
 """The beginning of a type without the word `tensor`.
 

@@ -204,9 +204,8 @@ def _canonical(declaration: str) -> tuple[tuple[str, ...], ...]:
 
 def _type_words(text: str) -> tuple[str, ...]:
     identifiers = _WORD.findall(text)
-    is_integer = not _LENGTHS.isdisjoint(
-        identifiers
-    )  # GCC writes `long unsigned int` for `unsigned long`
+    # GCC writes `long unsigned int` for `unsigned long`
+    is_integer = not _LENGTHS.isdisjoint(identifiers)
     qualifiers = [
         word
         for word in identifiers

@@ -58,9 +58,8 @@ class CompiledFor(Record, frozen=True):
 
     backend: Name
     format: Name  # `embedded-elf-x86_64`
-    features: tuple[
-        str, ...
-    ]  # of the processor, as LLVM names them: `+avx2`, where the target says
+    # of the processor, as LLVM names them: `+avx2`, where the target says
+    features: tuple[str, ...]
 
 
 class Interface(Record, frozen=True):

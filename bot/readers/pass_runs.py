@@ -36,9 +36,8 @@ Such as `target-registry=unknown`, `extra-library=`.
 class PassRun:
     """One run of a pass."""
 
-    anchors: tuple[
-        str, ...
-    ]  # the operations that it runs in, outermost first: `builtin.module`, `util.func`
+    # the operations that it runs in, outermost first: `builtin.module`, `util.func`
+    anchors: tuple[str, ...]
     name: str
     options: str = ""  # in braces, as a pipeline has them; empty for none
     class_name: str = ""  # what implements it

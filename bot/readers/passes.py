@@ -18,9 +18,8 @@ from collections.abc import Iterator
 
 from bot.core.trace import LLVM, MACHINE, MLIR, PassStep
 
-LONGEST_LINE_BYTES = (
-    1 << 16
-)  # Of a line, what is read: a constant of a million elements is one
+# Of a line, what is read: a constant of a million elements is one
+LONGEST_LINE_BYTES = 1 << 16
 _HEADERS = (
     re.compile(
         rb"// -----// IR Dump After (?P<class>\S+?):? \(?(?P<name>[\w-]+)[){"
@@ -49,9 +48,8 @@ _ITEMS = {
 
 Flags of machine instructions are in lower case.
 """
-_INNER = re.compile(
-    rb"\{ ([a-z_]\w*\.[\w.]+) .*\}"
-)  # What `vector.mask` holds stands on its line
+# What `vector.mask` holds stands on its line
+_INNER = re.compile(rb"\{ ([a-z_]\w*\.[\w.]+) .*\}")
 _ENDS = {LLVM: b"}", MACHINE: b"# End machine code for function"}
 _NO_CODE = frozenset(
     {

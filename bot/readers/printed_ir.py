@@ -164,9 +164,8 @@ def pipeline_text(passes: Sequence[tuple[str, str]], idle: Sequence[str] = ()) -
         idle: names of passes that are loaded, but find no operation to run on.
     """
     nested = [(_nesting(operation), text) for operation, text in passes]
-    never_run = [
-        f"builtin.module({name})" for name in idle
-    ]  # there is no module directly in the outer one
+    # there is no module directly in the outer one
+    never_run = [f"builtin.module({name})" for name in idle]
     return module_pipeline(nested, never_run)
 
 

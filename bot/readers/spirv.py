@@ -44,6 +44,7 @@ OP_POINTER = 32
 OP_CONSTANT = 43
 OP_DECORATE = 71
 OP_MEMBER_DECORATE = 72
+# names, sources, lines: nothing that runs
 DEBUG_OPCODES = (
     2,
     3,
@@ -54,7 +55,7 @@ DEBUG_OPCODES = (
     8,
     317,
     330,
-)  # names, sources, lines: nothing that runs
+)
 DEBUG_SETS = (b"NonSemantic.", b"OpenCL.DebugInfo.")
 STORAGE_WORKGROUP = 4
 STORAGE_FUNCTION = 7
@@ -62,9 +63,8 @@ DECORATION_ARRAY_STRIDE = 6
 DECORATION_ALIASED = 20
 DECORATION_OFFSET = 35
 DECORATION_LINKAGE = 41
-MAX_BYTES = (
-    1 << 48
-)  # nested arrays multiply; a larger claim is refused rather than computed
+# nested arrays multiply; a larger claim is refused rather than computed
+MAX_BYTES = 1 << 48
 INTERFACE_LISTS_ALL_SINCE = 0x00010400
 """The first version in which an interface names every global variable in use.
 

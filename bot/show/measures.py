@@ -60,9 +60,8 @@ class TargetMeasures:
 
     name: str  # the short name of the target; empty for all targets
     size: Total
-    executables: (
-        tuple[Value, Value] | None
-    )  # base and head, over the builds that have both; None where none has
+    # base and head, over the builds that have both; None where none has
+    executables: tuple[Value, Value] | None
     memory: tuple[LargestChange, ...] = ()
 
     @property

@@ -216,9 +216,8 @@ def _effect(restored_bytes: int, moved_bytes: int, knobs: int, noun: str) -> str
     if restored_bytes < 0:
         return f"{values} the {noun} is {-restored_bytes:,} B larger"
     percent = 100 * restored_bytes // moved_bytes
-    if (
-        100 * restored_bytes > 110 * moved_bytes
-    ):  # rounded up, as it is more than a proof allows
+    # rounded up, as it is more than a proof allows
+    if 100 * restored_bytes > 110 * moved_bytes:
         percent = -(-100 * restored_bytes // moved_bytes)
         return (
             f"{values} {percent:,} % of the {noun} disappears, which is more than all"

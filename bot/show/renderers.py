@@ -194,9 +194,8 @@ _MARKDOWN: Mapping[str, Callable[..., Any]] = {
 }
 _HTML: Mapping[str, Callable[..., Any]] = {
     "phrase": html_phrase,
-    "block": lambda text: Markup.escape(
-        escape.clean_block(text)
-    ),  # several lines, for a `pre` element
+    # several lines, for a `pre` element
+    "block": lambda text: Markup.escape(escape.clean_block(text)),
     "diff": html_diff,
     "rows": lambda table: html_rows(table),
 }
@@ -561,9 +560,10 @@ def skeleton(
         library = [chart_library()]
     else:
         library = []
+    # run when it is needed
     text_only = _elements(
         library, '<script type="text/plain" class="library">', "</script>"
-    )  # run when it is needed
+    )
     elements = Markup("\n").join(
         [*filter(None, [text_only]), _elements(texts, "<script>", "</script>")]
     )

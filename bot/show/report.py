@@ -84,11 +84,12 @@ _LOUD = 2
 _LEADING = 4
 Blocks = tuple[Block, ...]
 _NAMED = 2  # builds that each part of the next step names
+# What the first report has of every build
 _SIZED = (
     "artifact_bytes",
     "executables",
     "stack_max_bytes",
-)  # What the first report has of every build
+)
 
 
 def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:

@@ -28,9 +28,8 @@ from bot.show.renderers import markdown, write_answer
 from bot.show.root_causes import cause_title
 from bot.show.slow_growth import growth_section
 
-WEEKLY_LIMIT_BYTES = (
-    512 * 1024
-)  # Half of what GitHub takes as the summary of one step, in UTF-8
+# Half of what GitHub takes as the summary of one step, in UTF-8
+WEEKLY_LIMIT_BYTES = 512 * 1024
 _SHOWN_DIGITS = 10
 _NOTE = 400
 

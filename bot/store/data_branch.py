@@ -342,9 +342,10 @@ class DataBranch:
             "--format=",
             HISTORY,
         )
+        # the last one first
         written = filter(
             None, self.repository.text("log", *options, "--", FOLDER).splitlines()
-        )  # the last one first
+        )
         places = {
             path: place for place, path in enumerate(reversed(dict.fromkeys(written)))
         }

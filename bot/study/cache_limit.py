@@ -13,9 +13,8 @@ from bot.errors import UsageError
 from bot.show.filters import human, plural
 from bot.system.defaults import default_limit
 
-_CLOCKS_APART_NS = (
-    10**9
-)  # The file system's clock may be behind the one that this program reads
+# The file system's clock may be behind the one that this program reads
+_CLOCKS_APART_NS = 10**9
 
 
 def limit_of_environment() -> int:

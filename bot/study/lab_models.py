@@ -37,9 +37,8 @@ class VariantModels(NamedTuple):
     """The models of one variant, and why others cannot be made."""
 
     models: tuple[Model, ...]
-    files: Mapping[
-        str, str
-    ]  # name → file, as it is printed, of those that only this variant has
+    # name → file, as it is printed, of those that only this variant has
+    files: Mapping[str, str]
     refused: Mapping[str, str]  # name → reason
 
     def refused_cells(self, targets: Sequence[Target]) -> Iterable[Cell]:

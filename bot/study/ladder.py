@@ -31,13 +31,11 @@ class LadderSide:
     """One dispatch on one side, and what compiles it there."""
 
     setup: CompileSetup
-    argv: Sequence[
-        str
-    ]  # of the build, with the lifted stack limit where the build needs it
+    # of the build, with the lifted stack limit where the build needs it
+    argv: Sequence[str]
     row: Dispatch
-    source: (
-        str | Failure
-    )  # the IR of its executable before its target's passes, or why there is none
+    # the IR of its executable before its target's passes, or why there is none
+    source: str | Failure
 
 
 @dataclass(frozen=True, slots=True)

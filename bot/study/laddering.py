@@ -39,10 +39,11 @@ from bot.study.storing_ir import first_side_of, proof_from
 from bot.study.trace_budget import Moved, work_for
 from bot.study.tracing import SideTracer, opened
 
+# as `bot.compiler.diagnostics` says a timeout and a signal
 _PASSING = (
     "not finished after ",
     "ended by ",
-)  # as `bot.compiler.diagnostics` says a timeout and a signal
+)
 # So many of the largest dispatches are measured in both orders, as far as the work allows
 BOTH_ORDERS = 10
 # A root cause with this share of the total change gets an example with a ladder first

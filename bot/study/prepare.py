@@ -79,9 +79,8 @@ class Request:
     # a clone of the compiler's repository in which they are looked up instead; None for
     # none
     source: Path | None = None
-    closing: ExitStack = field(
-        default_factory=ExitStack
-    )  # closed when the command ends
+    # closed when the command ends
+    closing: ExitStack = field(default_factory=ExitStack)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,8 @@ class BuildSide:
     """One build on one side: how it is compiled, and one of its dispatches."""
 
     setup: CompileSetup
-    argv: Sequence[
-        str
-    ]  # flags of the build, with the lifted stack limit where it needs that
+    # flags of the build, with the lifted stack limit where it needs that
+    argv: Sequence[str]
     source: CompileInput
     row: Dispatch
 

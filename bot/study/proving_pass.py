@@ -137,9 +137,8 @@ class _Candidate:
     """A range that carries most in one order, with what it carries in both."""
 
     found: Found
-    forward: (
-        _Share | None
-    )  # base's IR in head's passes; None where it could not be measured
+    # base's IR in head's passes; None where it could not be measured
+    forward: _Share | None
     # head's IR in base's passes; None where it could not be measured
     backward: _Share | None
     needs_backward: bool  # whether base can run the rest of its passes

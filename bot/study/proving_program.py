@@ -29,9 +29,8 @@ class ProgramExperiment:
     """The proof of a program, with the executables of each side that it explains."""
 
     proof: ProgramProof
-    covered: Mapping[str, frozenset[str]] = field(
-        default_factory=dict
-    )  # side → executables
+    # side → executables
+    covered: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def proof_of(self, executables: Mapping[str, str]) -> ProgramProof:
         """Return the proof for one dispatch.

@@ -46,9 +46,8 @@ class FoundPass:
 
     proof: ProgramPassProof
     flow: str  # head's program at `flow` with base's pass; empty where that does not compile
-    restored: frozenset[
-        str
-    ]  # digests of the regions that are as often there as on base, and were not before
+    # digests of the regions that are as often there as on base, and were not before
+    restored: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

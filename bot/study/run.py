@@ -332,9 +332,10 @@ def doubtful(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ..
     changed.sort(
         key=lambda delta: (-abs(delta.metrics["artifact_bytes"].change or 0), delta.key)
     )
+    # states first
     alarms = sorted(
         _alarms(deltas, rules), key=lambda finding: finding.metric is not None
-    )  # states first
+    )
     keys = [*(finding.key for finding in alarms), *(delta.key for delta in changed)]
     measured = {cell.key for cell in head.cells}
     return tuple(key for key in dict.fromkeys(keys) if key in measured)

@@ -28,9 +28,8 @@ from bot.system.trees import empty_tree, files_below, remove_tree
 
 PLACE = Path("/tmp/code-size-cell")  # noqa: S108 - one path for all, which is what it is for
 MOST_FILE_BYTES, MOST_FOLDER_BYTES = 1 << 30, 2 << 30
-MOST_MEMORY_BYTES = (
-    16 << 30
-)  # Of each process, what it may write to: of the machine's memory there may be less
+# Of each process, what it may write to: of the machine's memory there may be less
+MOST_MEMORY_BYTES = 16 << 30
 _LOOK_SECONDS = 1.0
 _UNSHARE = (
     "unshare",

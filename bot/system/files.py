@@ -33,9 +33,9 @@ OWN_PREFIX = "code-size-bot-"
 All are locked, by `lock` or as it does it.
 """
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-MOST_READ_BYTES = (
-    1 << 30
-)  # What a program wrote that is not trusted is read up to here: it is held in memory whole
+# What a program wrote that is not trusted is read up to here: it is held in memory
+# whole
+MOST_READ_BYTES = 1 << 30
 _DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
 _GRACE_SECONDS = 60  # Younger than this, a directory may not have been locked yet
 
@@ -234,13 +234,13 @@ def whole_or_nothing(path: Path) -> bytes:
 
 
 LIMIT_BYTES = 64 * 1024
+# After so small a piece the pipe is left to fill for so long
 _SMALL_BYTES, _FILLING_SECONDS = (
     1 << 14,
     0.001,
-)  # After so small a piece the pipe is left to fill for so long
-Keeping = Callable[
-    [bytes], bytes
-]  # Chunk after chunk of the output → what to keep of it; an empty chunk is its end
+)
+# Chunk after chunk of the output → what to keep of it; an empty chunk is its end
+Keeping = Callable[[bytes], bytes]
 
 
 def whole_lines(output: str) -> str:
@@ -266,9 +266,8 @@ class Head:
         chunk = os.read(self.fd, 1 << 16)
         if chunk:
             self._keep(chunk)
-            if (
-                len(chunk) < _SMALL_BYTES
-            ):  # a compiler that prints its IR writes word by word
+            # a compiler that prints its IR writes word by word
+            if len(chunk) < _SMALL_BYTES:
                 time.sleep(_FILLING_SECONDS)
         return bool(chunk)
 

@@ -23,9 +23,8 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 class Credentials:
     """Git configuration that sends a token to one server."""
 
-    settings: tuple[tuple[str, str], ...] = field(
-        repr=False
-    )  # key and value, in git's order
+    # key and value, in git's order
+    settings: tuple[tuple[str, str], ...] = field(repr=False)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -125,10 +124,11 @@ _UNREACHABLE = re.compile(
 _OWNER_AND_NAME = re.compile(
     r"(?P<server>\S+[/:])[^/:\s]+/[^/:\s]+?(?P<ending>(?:\.git)?)/?"
 )
+# commits a deepening fetch asks for: doubled until it is enough
 _FIRST_STEP, _LARGEST_STEP = (
     50,
     3200,
-)  # commits a deepening fetch asks for: doubled until it is enough
+)
 
 
 def first_line(output: str, *marks: str) -> str:
@@ -502,9 +502,8 @@ class Git:
             self.text("rev-parse", "--path-format=absolute", "--git-common-dir")
         )
         with temporary_directory("tree-") as parent:
-            path = (
-                parent / parent.name
-            )  # git keeps its record of a worktree under the last part of its path
+            # git keeps its record of a worktree under the last part of its path
+            path = parent / parent.name
             try:
                 self.text("worktree", "add", "--quiet", "--detach", str(path), sha)
                 yield path

@@ -365,9 +365,8 @@ class Hub:
                 response = session.get(
                     location,
                     headers={"User-Agent": _USER_AGENT, "Accept-Encoding": "identity"},
-                    auth=lambda request: (
-                        request
-                    ),  # without it a password of ~/.netrc would be sent
+                    # without it a password of ~/.netrc would be sent
+                    auth=lambda request: request,
                     timeout=self.timeout_seconds,
                     allow_redirects=False,
                     stream=True,

@@ -49,9 +49,8 @@ _KEPT_VARIABLES = (
     "SSL_CERT_DIR",
     "REQUESTS_CA_BUNDLE",
 )
-_SIGNALS = {
-    signal.value: signal.name for signal in signal.Signals
-}  # Number → name; most real-time signals have none
+# Number → name; most real-time signals have none
+_SIGNALS = {signal.value: signal.name for signal in signal.Signals}
 _POLL_SECONDS = 0.1
 SCRIPT = """if True:
     import contextlib, os, sys
@@ -138,9 +137,8 @@ def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, st
 
 
 _Child = subprocess.Popen[bytes]
-Ended = tuple[
-    int, resource.struct_rusage
-]  # The wait status of a child, and what it used
+# The wait status of a child, and what it used
+Ended = tuple[int, resource.struct_rusage]
 
 
 class Guard:
@@ -225,13 +223,11 @@ class Guard:
                 [],
             )
             for pid in _children():
-                with contextlib.suppress(
-                    ProcessLookupError, ChildProcessError
-                ):  # a child of some library's
+                # a child of some library's
+                with contextlib.suppress(ProcessLookupError, ChildProcessError):
                     if os.getsid(pid) not in spared:
-                        with contextlib.suppress(
-                            PermissionError
-                        ):  # it runs as another user
+                        # it runs as another user
+                        with contextlib.suppress(PermissionError):
                             os.kill(pid, signal.SIGKILL)
                         name = "a program"
                         with contextlib.suppress(OSError):
@@ -278,9 +274,8 @@ def _children() -> Iterator[int]:
             with contextlib.suppress(OSError):  # the thread is over
                 yield from map(int, thread.read_bytes().split())
         return
-    for stat in Path("/proc").glob(
-        "[0-9]*/stat"
-    ):  # a kernel without CONFIG_PROC_CHILDREN
+    # a kernel without CONFIG_PROC_CHILDREN
+    for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             if (
                 stat.read_bytes().rpartition(b") ")[2].split()[1]

@@ -17,9 +17,8 @@ from pathlib import Path
 from bot.errors import InputError
 
 MOST_LEVELS = 100
-_FOLDER_BITS = (
-    stat.S_IRWXU
-)  # What the owner of a folder needs to list it and to remove what is in it
+# What the owner of a folder needs to list it and to remove what is in it
+_FOLDER_BITS = stat.S_IRWXU
 
 
 def files_below(folder: Path, *, unlock: bool = False) -> Iterator[os.DirEntry[str]]:

@@ -234,9 +234,8 @@ def test_many_releases_mark_where_another_compiler_begins(
 
 
 def test_hostile_texts_stay_texts(browser: Browser, written: Written) -> None:
-    hostile_texts = [
-        word for word in HOSTILE if "\ud800" not in word
-    ]  # which no JSON holds
+    # which no JSON holds
+    hostile_texts = [word for word in HOSTILE if "\ud800" not in word]
     with opened(browser, written(make.hostile(hostile_texts))) as page:
         all_charts(page)
         assert page.evaluate("document.scripts.length") == page.evaluate(

@@ -138,10 +138,11 @@ def test_overloads_of_several_linked_objects_are_told_apart_or_not_known(
     cell = cells(tmp_path)["one"]
     frames = frames_of(tmp_path, model="one")
     assert frames["_Z1fi"] > 4000 > frames["_Z1fPKc"]
+    # the lines of two instances of g say the same but for [with T]
     assert frames.keys() == {
         "_Z1fi",
         "_Z1fPKc",
-    }  # the lines of two instances of g say the same but for [with T]
+    }
     assert cell["metrics"]["stack_max_bytes"] is None
     assert cell["reasons"]["stack_max_bytes"].startswith("unknown for _Z1gI")
 

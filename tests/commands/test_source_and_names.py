@@ -87,9 +87,8 @@ def test_the_same_source_is_said_where_all_files_are_the_same(tmp_path: Path) ->
         "the same source, different code"
     }
     base = json.loads((tmp_path / "out/base.json").read_text())
-    [(name, program)] = base[
-        "programs"
-    ].items()  # as an older version of this program measured it
+    # as an older version of this program measured it
+    [(name, program)] = base["programs"].items()
     del program["phases"]["sources"]
     text = json.dumps(program, sort_keys=True, separators=(",", ":"))
     renamed = hashlib.sha256(text.encode()).hexdigest()

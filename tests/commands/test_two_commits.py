@@ -120,9 +120,8 @@ def test_each_side_reads_the_model_of_its_commit(home: Path, tmp_path: Path) -> 
     commit(home, src__a_c=SOURCE)
     git(home, "commit", "--quiet", "--amend", "--message", "the sources")
     commit(home, Makefile=MAKEFILE.format(flags=LARGE))
-    (home / "Makefile").write_text(
-        MAKEFILE.format(flags="-O0")
-    )  # not committed: on neither side
+    # not committed: on neither side
+    (home / "Makefile").write_text(MAKEFILE.format(flags="-O0"))
     printed = bot(home, "compare")
     expected = compiled(tmp_path / "base", SMALL), compiled(tmp_path / "head", LARGE)
     assert expected[0] < expected[1]

@@ -306,9 +306,8 @@ def test_digests_are_remembered_until_a_file_changes(
 
     before = library.stat()
     library.write_bytes(library.read_bytes()[::-1])
-    os.utime(
-        library, ns=(before.st_atime_ns, before.st_mtime_ns)
-    )  # same name, size and time of change
+    # same name, size and time of change
+    os.utime(library, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert library.stat().st_mtime_ns == before.st_mtime_ns
     second = resolved(binary, cache).info.digest
     (tmp_path / "iree-lld").write_bytes(b"\x7fELF")

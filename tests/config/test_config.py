@@ -560,9 +560,8 @@ def test_so_many_rules_are_read_and_no_more(tmp_path: Path, load: Load) -> None:
     (tmp_path / "many.yml").write_text(
         RULES + "".join(lines[1:]) + CATCH_ALL, encoding="utf-8"
     )
-    many = load_config(
-        tmp_path / "many.yml", models=False
-    )  # that there is no such model is not known then
+    # that there is no such model is not known then
+    many = load_config(tmp_path / "many.yml", models=False)
     assert len(many.thresholds) == 500
     with pytest.raises(ConfigError, match="thresholds"):
         load(RULES + "".join(lines) + CATCH_ALL)

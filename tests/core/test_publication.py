@@ -424,9 +424,8 @@ def test_nothing_new_is_quiet() -> None:
     ],
 )
 def test_a_cell_with_news_is_told(base: Snapshot, head: Snapshot) -> None:
-    head = replace(
-        head, compiler=replace(head.compiler, digest="f" * 64)
-    )  # with one compiler it would be noise
+    # with one compiler it would be noise
+    head = replace(head, compiler=replace(head.compiler, digest="f" * 64))
     assert not quiet(replace(make.report(base, head), verdict=Verdict("pass")))
 
 

@@ -457,9 +457,8 @@ def test_a_program_in_which_nothing_is_asked_for_stays_to_the_byte(
     out, rewritten = new.fold(flow)
     assert out.read_bytes() == flow.read_bytes()
     assert rewritten == Rewritten((), ()) and new.groups(flow).entries
-    text = program(new.header, [adding("a")]).replace(
-        "\n", " // ünï\r\n"
-    )  # of any layout
+    # of any layout
+    text = program(new.header, [adding("a")]).replace("\n", " // ünï\r\n")
     flow.write_bytes(text.encode())
     out, rewritten = new.fold(flow)
     assert out.read_bytes() == flow.read_bytes() and rewritten == Rewritten((), ())

@@ -215,9 +215,8 @@ def test_who_creates_second_gives_way(world: World, is_current: bool) -> None:
 
 def test_runs_that_race_leave_one_comment(world: World) -> None:
     barrier = threading.Barrier(4)
-    world.github.before(
-        "POST", COMMENTS, barrier.wait, times=4
-    )  # all have looked before the first creates
+    # all have looked before the first creates
+    world.github.before("POST", COMMENTS, barrier.wait, times=4)
     hubs, done = [world.connect() for _ in range(4)], list[str]()
     threads = [
         threading.Thread(target=lambda hub=hub: done.append(world.put(hub=hub)))
@@ -887,10 +886,11 @@ def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(
                 (200, "scalars"),
                 (502, "a text"),
             ):
+                # a storage sends what it likes
                 is_bytes = status == 200 and call in (
                     "storage",
                     "download",
-                )  # a storage sends what it likes
+                )
                 assert (
                     is_bytes
                     or ("GitHub's answer has " if status == 200 else "502") in line

@@ -285,9 +285,8 @@ def test_what_cannot_be_read_is_not_overwritten_and_accepts_nothing(
     ran = accepted.post()
     assert ran.code == 2 and accepted.body == body and "did not answer" in ran.said
     assert accepted.conclusions[-1] == "failure"
-    assert (
-        told(accepted, GROWN).outputs["verdict"] == "warn"
-    )  # as soon as it can be read again
+    # as soon as it can be read again
+    assert told(accepted, GROWN).outputs["verdict"] == "warn"
 
 
 def test_what_grew_since_it_was_accepted_is_shown_with_the_growth(
@@ -490,9 +489,8 @@ def test_a_label_that_is_set_while_a_run_posts_accepts_nothing_that_nobody_saw(
 
     with monkeypatch.context() as patched:
         patched.setattr("bot.github.delivering.write_report", labelled_meanwhile)
-        told(
-            stage, MORE
-        )  # has asked for the label already, and writes its comment later
+        # has asked for the label already, and writes its comment later
+        told(stage, MORE)
     for size_bytes in (MORE, GROWN):
         assert told(stage, size_bytes).outputs["verdict"] == "fail"
 

@@ -266,9 +266,8 @@ def test_the_data_branch_is_read_with_git_and_nothing_else_is_run(
     programs, start = list[str](), subprocess.Popen.__init__
 
     def noted(child: Any, argv: Any, *rest: Any, **named: Any) -> None:
-        programs.extend(
-            [Path(argv[0]).name] if SCRIPT not in argv else []
-        )  # which ends children with this process
+        # which ends children with this process
+        programs.extend([Path(argv[0]).name] if SCRIPT not in argv else [])
         start(child, argv, *rest, **named)
 
     origin = Origin.create(tmp_path)

@@ -91,9 +91,8 @@ def test_a_branch_with_two_bases_has_a_check_for_each_and_comments_where_they_be
 def test_an_earlier_merge_onto_the_release_branch_is_the_release_s(
     stage: Stage,
 ) -> None:
-    backport(
-        stage, merge="3" * 40
-    )  # GitHub has merged anew since; main does not have the branch's commit
+    # GitHub has merged anew since; main does not have the branch's commit
+    backport(stage, merge="3" * 40)
     assert stage.post(run_id=BACKPORT_RUN).code == 0 and checks(stage) == {
         RELEASED: "success"
     }

@@ -136,9 +136,10 @@ def test_a_manual_run_over_two_snapshots_names_suspects_too(tmp_path: Path) -> N
 def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # it has traces
     monkeypatch.setattr(
         "bot.github.reviewing.with_largest_traced", lambda _plan, side, _work: side
-    )  # it has traces
+    )
     with FakeGitHub("octo/repo") as hub:
         stage = Reviewing.create(tmp_path, hub)
         stage.compiler("one")
@@ -160,9 +161,8 @@ def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(
         hub.add_commit(sha)
         part = stage.push(sha, command="measure", shard="1/1").out / "head-1-of-1.json"
         snapshot = explained("head", head, source=SourceInfo(sha))
-        often = tuple(
-            replace(cell, compiles=9) for cell in snapshot.cells
-        )  # the fake says otherwise
+        # the fake says otherwise
+        often = tuple(replace(cell, compiles=9) for cell in snapshot.cells)
         compiler_info = replace(
             snapshot.compiler, digest=from_json(part.read_text()).compiler.digest
         )

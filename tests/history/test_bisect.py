@@ -120,11 +120,12 @@ def test_the_step_is_told_with_its_cause_and_commands_that_show_it(
         ((10, 10, 40, 40, 46, 50), [], "3.4.0"),
         ((10, 10, 40, 40, 46, 50), ["--limit", "45"], "3.6.0"),
         ((10, 10, 40, 40, 46, 50), ["--limit", "19B"], "3.4.0"),
+        # what does not compile is skipped, and the answer is still one
         (
             (5, None, 5, 9, None, 9),
             [],
             "3.5.0",
-        ),  # what does not compile is skipped, and the answer is still one
+        ),
     ],
 )
 def test_bad_is_what_the_options_say(

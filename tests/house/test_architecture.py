@@ -177,15 +177,17 @@ def test_core_and_errors_import_nothing_that_touches_the_world() -> None:
     def wrong(name: str, wanted: str) -> bool:
         if not within(name, "bot.core", "bot.errors"):
             return False
+        # shares equal strings, nothing else of `sys`
         if wanted in (
             "sys",
             "sys.intern",
-        ):  # shares equal strings, nothing else of `sys`
+        ):
             return "sys.intern" not in IMPORTS[name]
+        # several threads decode; nothing is started
         if wanted in (
             "threading",
             "threading.Lock",
-        ):  # several threads decode; nothing is started
+        ):
             return "threading.Lock" not in IMPORTS[name]
         return (
             not within(wanted, "bot.core", "bot.errors")

@@ -14,10 +14,11 @@ from bot.cli.main import COMMANDS
 
 LIGHT = ("bot.cli.", "bot.system.defaults", "bot.core.near")
 """What reads the words of a command line, where things are by default, and which name was meant."""
+# Only who gives a size or a part waits for what reads it
 SIZES = {
     "bot.config",
     "bot.config.units",
-}  # Only who gives a size or a part waits for what reads it
+}
 SLOW = {
     "asyncio",
     "dataclasses",

@@ -365,9 +365,8 @@ def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_d
         assert [*(item["path"] for item in data), *copies] == (
             [bot["baselines"]] if "baselines" in bot else []
         ), where
-        if "workflow_run" in str(
-            job.get("if", "")
-        ):  # a stranger can trigger it, with a token of the base repository
+        # a stranger can trigger it, with a token of the base repository
+        if "workflow_run" in str(job.get("if", "")):
             assert "actions/cache" not in actions, where
             assert not any(
                 {"ref", "repository"} & set(step_inputs) for step_inputs in inputs

@@ -175,15 +175,17 @@ def test_the_names_of_real_models() -> None:
 @pytest.mark.parametrize(
     ("paths", "names"),
     [
+        # a stem with a number needs a sibling, a number does not
         (
             "a.fc0 a.7 b.fc1",
             "a.fc0 a.* b.fc1",
-        ),  # a stem with a number needs a sibling, a number does not
+        ),
         ("a.fc0 a.fc1 b.h10x2 b.h11x2", "a.fc* a.fc* b.h*x2 b.h*x2"),
+        # a wrapper is what all share, and never the whole name
         (
             "m.a.x m.a.y root",
             "x y root",
-        ),  # a wrapper is what all share, and never the whole name
+        ),
         ("m.a m.a.y", "a a.y"),
         ("m.a n.a", "m.a n.a"),
         ("m", "m"),
@@ -225,12 +227,13 @@ def test_sections_are_tried_in_order_and_the_rest_is_named_by_the_tree() -> None
         "embeddings",
     ]
     assert names[f"{layer}.output.dense"][0] == "encoder.layer.*.output"
+    # and the level itself
     for glob in (
         "*/attention/*",
         "*.attention.*",
         "a/attention",
         "a.attention",
-    ):  # and the level itself
+    ):
         names = name_places(frozenset(["a/attention", "a/Attention"]), (("x", glob),))
         assert {place: name for place, (name, _) in names.items()} == {
             "a/attention": "x",

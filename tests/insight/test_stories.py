@@ -198,9 +198,8 @@ def test_other_bytes_of_the_same_numbers_are_told_as_those_of_the_first_compile(
         _told(_side(_again(left)), _side(right)),
         _told(_side(right), _side(_again(left))),
     )
-    if (
-        left.metrics == right.metrics
-    ):  # the compiler's own doing, as far as anybody knows
+    # the compiler's own doing, as far as anybody knows
+    if left.metrics == right.metrics:
         assert forward == back == {}
         return
     assert (
@@ -444,19 +443,21 @@ def test_the_headline_has_the_words_of_the_largest_part() -> None:
         "the model itself changed",
         {"input": 320},
     )
+    # the first phase's
     none = headlined(
         Explanation("packaging", "layout", "but its layout differs"), base, base
-    )  # the first phase's
+    )
     assert (none.cause, none.why, none.waterfall) == (
         "packaging",
         "but its layout differs",
         {},
     )
     unsized = replace(base, metrics={**base.metrics, "artifact_bytes": None}, parts={})
+    # of a size that is not known there is no change
     for sides in (
         (unsized, head),
         (head, unsized),
-    ):  # of a size that is not known there is no change
+    ):
         unknown = headlined(
             Explanation("packaging", "layout", "but its layout differs"), *sides
         )

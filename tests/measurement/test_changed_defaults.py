@@ -90,9 +90,8 @@ def test_the_options_of_two_releases_are_compared(
     assert REASSOCIATE in base.named and REASSOCIATE not in base.defaults
     changes = compare_defaults(base, head)
     assert DefaultChange(REASSOCIATE, None, "false") in changes.unreported
-    assert (
-        changes.changed == ()
-    )  # the folder of its own files is no default of a compiler
+    # the folder of its own files is no default of a compiler
+    assert changes.changed == ()
     assert "--iree-rocm-target" in changes.head_only
     assert "--iree-vm-bytecode-module-optimize" in changes.base_only
     back = compare_defaults(head, base)

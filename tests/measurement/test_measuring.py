@@ -223,9 +223,8 @@ def test_a_side_becomes_a_snapshot(tmp_path: Path, scratch: Path) -> None:
     assert sum(cost for _, _, cost in heard.cells) == pytest.approx(heard.plans[0][2])
     assert set(heard.cpu_ms) == set(MODELS) and min(heard.cpu_ms.values()) > 0
     assert list(scratch.iterdir()) == []
-    for call in fake.calls(
-        "direct"
-    ):  # the model arrives on standard input, and no path reaches the compiler
+    # the model arrives on standard input, and no path reaches the compiler
+    for call in fake.calls("direct"):
         assert call["argv"][0] == "-" and not any("/" in word for word in call["argv"])
     turned, _ = measured(tmp_path / "other", ("head", fake, cells[::-1]))
     assert [exact(cell) for cell in turned["head"].cells] == [
@@ -667,9 +666,8 @@ def test_a_real_model_against_the_assembler_by_hand(
     assert cell.value("spill_bytes") == sum(
         int(size) for pair in spills for size in pair
     )
-    assert {int(size) for size in re.findall(r"(\d+) bytes smem", printed)} <= {
-        0
-    }  # launches ask for theirs
+    # launches ask for theirs
+    assert {int(size) for size in re.findall(r"(\d+) bytes smem", printed)} <= {0}
     sections = subprocess.run(
         ["readelf", "-SW", "by_hand.cubin"],
         cwd=tmp_path,

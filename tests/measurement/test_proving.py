@@ -159,10 +159,11 @@ def test_a_tile_size_that_carries_the_growth_is_proved(
     swapped = ConfiguredPair(rows[HEAD], rows[BASE], texts[HEAD], texts[BASE])
     back = prove_configuration(setups[BASE], argv, swapped)
     assert (back.knobs, back.moved_bytes) == (proof.knobs, base_bytes - head_bytes)
+    # the other compiler makes more of the same value
     assert back.status in (
         PROVED,
         PARTLY,
-    )  # the other compiler makes more of the same value
+    )
 
 
 @compiled
@@ -351,11 +352,12 @@ def test_the_rules_hold_for_any_effects(
         ({"a": 0, "b": 1000, "c": 0}, PROVED, "b"),
         ({"a": 500, "b": 20, "c": 480}, PROVED, "ac"),
         ({"a": 500, "b": 21, "c": 479}, PROVED, "abc"),
+        # base's whole configuration changes nothing
         (
             {"a": 1000, "b": -1000},
             REFUTED,
             "ab",
-        ),  # base's whole configuration changes nothing
+        ),
         ({"a": 20, "b": 880}, PROVED, "ab"),  # without `a` it would be proved no longer
     ],
 )

@@ -149,9 +149,8 @@ def test_either_source_alone_is_enough() -> None:
         cell.metrics["linalg_ops"] is None
         and cell.reasons["linalg_ops"] == "no bindings"
     )
-    assert (
-        cell.metrics["stack_max_bytes"] is None
-    )  # which functions are entry points is not known
+    # which functions are entry points is not known
+    assert cell.metrics["stack_max_bytes"] is None
     assert cell.dispatches == ()
 
 
@@ -234,9 +233,8 @@ def test_an_executable_that_no_reader_knows_leaves_no_maximum() -> None:
             None,
             "executable of 9 bytes: unknown format",
         )
-    assert (
-        cell.metrics["entry_points"] == 4
-    )  # the IR knows, and the artifact cannot contradict
+    # the IR knows, and the artifact cannot contradict
+    assert cell.metrics["entry_points"] == 4
 
 
 def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> None:
@@ -247,11 +245,12 @@ def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> N
     )
     for program, reading, count in (
         (PROGRAM, two, "2 of 4"),
+        # by the statistics
         (
             None,
             Reading("spirv", 60, {}, (EntryPoint("k"),)),
             "1 of at least 4",
-        ),  # by the statistics
+        ),
     ):
         cell = check(measure(replace(products, program=program), read_as([reading])))
         reason = f"the readable executables have {count} entry points; {caution}"

@@ -290,10 +290,11 @@ def test_what_does_not_fit_says_why() -> None:
 @pytest.mark.parametrize(
     ("base", "head"),
     [
+        # operands, and not loops
         (
             "promote_operands = [0, 1, 2]",
             "promote_operands = [0, 1]",
-        ),  # operands, and not loops
+        ),
         ("v = []", "v = [1, 2]"),
     ],
 )

@@ -139,9 +139,8 @@ def test_the_digests_do_not_tell_targets_or_places(
     for key in ("phases", "sources", "operations"):
         assert cuda[key] == ANSWERS["program"][key]
     assert cuda["places"] == {"": sum(ANSWERS["program"]["places"].values())}
-    assert {site["component"] for site in cuda["sites"]} == {
-        None
-    }  # printed without locations
+    # printed without locations
+    assert {site["component"] for site in cuda["sites"]} == {None}
 
 
 @pytest.mark.parametrize(
@@ -507,21 +506,24 @@ def test_counts_are_the_compilers_own(
     [
         ("", "", 1_500),  # the initializer needs most
         ("constant 500", "constant 100", 1_400),  # 1,000 kept, 100 of input, 300
+        # the second one is larger than the first, which is free again
         (
             "constant 200",
             "constant 900",
             2_000,
-        ),  # the second one is larger than the first, which is free again
+        ),
+        # nothing is kept
         (
             r"  util.global.store %there, @weights : !stream.resource<constant>\n",
             "",
             1_500,
-        ),  # nothing is kept
+        ),
+        # what is never given back is held to the end
         (
             r"[^\n]*dealloca [^\n]*\n",
             "",
             1_600,
-        ),  # what is never given back is held to the end
+        ),
     ],
 )
 def test_the_most_that_is_held_at_once(

@@ -382,9 +382,8 @@ def exports_of_one_function(count: int) -> bytes:
     position = data.index(
         (20).to_bytes(4, "little") + bytes(4) + (400 * count).to_bytes(4, "little")
     )
-    data[position : position + 4] = (1).to_bytes(
-        4, "little"
-    )  # one descriptor of 20 bytes
+    # one descriptor of 20 bytes
+    data[position : position + 4] = (1).to_bytes(4, "little")
     return len(data).to_bytes(4, "little") + bytes(data)
 
 

@@ -592,9 +592,8 @@ def test_a_finding_is_told_on_its_model() -> None:
 
 
 def test_without_the_model_a_finding_is_told_on_its_rule() -> None:
-    (annotation,) = check(
-        make.small(), {}
-    ).annotations  # the state has no line of the configuration
+    # the state has no line of the configuration
+    (annotation,) = check(make.small(), {}).annotations
     assert (annotation.path, annotation.line, annotation.title) == (
         CONFIG,
         12,

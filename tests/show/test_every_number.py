@@ -321,9 +321,8 @@ def test_an_alarm_has_its_cells_own_numbers(case: str) -> None:
             == (cell.model, cell.target, metric)
             for finding in news(report)
         )
-        if match := re.search(
-            r"cause (\d+) \((\d+) %\)", mainly
-        ):  # it has some of the cell's change
+        # it has some of the cell's change
+        if match := re.search(r"cause (\d+) \((\d+) %\)", mainly):
             assert int(match[1]) <= len(report.root_causes)
             assert 0 < int(match[2]) <= 100
     for line in screen.splitlines():

@@ -112,9 +112,8 @@ def test_only_the_wanted_file_is_fetched(origin: Path) -> None:
             ).count(" blob ")
             == 0
         )
-        store.save(
-            entry(9), SNAPSHOT
-        )  # the same bytes as the others: one blob, made here
+        # the same bytes as the others: one blob, made here
+        store.save(entry(9), SNAPSHOT)
         assert (
             store.repository.text(
                 "cat-file", "--batch-check", "--batch-all-objects"

@@ -129,9 +129,8 @@ class Stage:
     runs: int = 0
     before_act: Callable[[], object] = lambda: None  # runs once the checkout is there
     after_measuring: Callable[[], object] = lambda: None  # runs between the two jobs
-    environ: dict[str, str] = field(
-        default_factory=dict
-    )  # what the runner sets besides
+    # what the runner sets besides
+    environ: dict[str, str] = field(default_factory=dict)
     cancel: Callable[[], Cancel] = Cancel
 
     @classmethod

@@ -23,12 +23,10 @@ class Commands:
 
     stage: Stage
     ran: dict[str, Ran] = field(default_factory=dict)  # the jobs of the last comment
-    traffic: dict[str, list[Payload]] = field(
-        default_factory=dict
-    )  # job → all that it asked GitHub for
-    after_gate: Callable[[], object] = lambda: (
-        None
-    )  # runs between the gate and the job that measures
+    # job → all that it asked GitHub for
+    traffic: dict[str, list[Payload]] = field(default_factory=dict)
+    # runs between the gate and the job that measures
+    after_gate: Callable[[], object] = lambda: None
 
     @property
     def hub(self) -> FakeGitHub:

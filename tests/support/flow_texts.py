@@ -47,9 +47,8 @@ class Region(NamedTuple):
     inputs: Sequence[str]
     result: str
     body: str  # from `%x0`, `%x1`, which are loaded, to `%y`, which is stored
-    extra: Sequence[
-        tuple[str, str]
-    ] = ()  # arguments behind the tensors, as (name, type)
+    # arguments behind the tensors, as (name, type)
+    extra: Sequence[tuple[str, str]] = ()
     tied: bool = False  # True where the result takes the place of `%x0`
     counting: str = f"      %x, %y, %z = {COUNT}()\n"  # what counts the workgroups
     entry: str = ""

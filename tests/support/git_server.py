@@ -54,13 +54,11 @@ class GitServer:
     url: str = ""
     access: dict[str, Access] = field(default_factory=dict)
     refusals: dict[str, int] = field(default_factory=dict)
-    refused: list[str] = field(
-        default_factory=list
-    )  # paths of the requests that were refused
+    # paths of the requests that were refused
+    refused: list[str] = field(default_factory=list)
     pushed_by: list[str] = field(default_factory=list)  # the tokens that pushed
-    tokens_of: dict[str, set[str]] = field(
-        default_factory=dict
-    )  # repository → the tokens that were sent to it
+    # repository → the tokens that were sent to it
+    tokens_of: dict[str, set[str]] = field(default_factory=dict)
 
     def repository_of(self, path: str) -> str:
         """The path of the repository that a request is for."""

@@ -23,9 +23,8 @@ class LinksPage:
 
     url: str
     wheels: Path
-    asked: list[str] = field(
-        default_factory=list
-    )  # the paths of all requests, in order
+    # the paths of all requests, in order
+    asked: list[str] = field(default_factory=list)
 
 
 @contextmanager

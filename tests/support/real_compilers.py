@@ -31,9 +31,8 @@ def own_cache(directory: Path, *releases: str) -> Path:
         binary(release)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "toolchains").symlink_to(default_cache() / "toolchains")
-    options = (
-        default_cache() / "options"
-    )  # what each compiler said of its options, which takes a second
+    # what each compiler said of its options, which takes a second
+    options = default_cache() / "options"
     options.mkdir(exist_ok=True)
     (directory / "options").symlink_to(options)
     return directory

@@ -50,9 +50,8 @@ def side(version: str, value: Value, metric: str = "artifact_bytes") -> Snapshot
             )
             for later in later_values
         )
-        is_small = (
-            metric == "artifact_bytes" and first < _LEAST_WITH_CODE
-        )  # no room for the code of a dispatch
+        # no room for the code of a dispatch
+        is_small = metric == "artifact_bytes" and first < _LEAST_WITH_CODE
         return replace(
             changed,
             others=tuple(outcomes),

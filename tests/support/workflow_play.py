@@ -38,15 +38,12 @@ class Machine:
     home: Path
     permissions: Mapping[str, str]
     token: str
-    handed: list[str] = field(
-        default_factory=list
-    )  # the actions that got the token as an input, in their order
-    secrets: set[str] = field(
-        default_factory=set
-    )  # the names of the secrets that a step got
-    outputs: dict[str, str] = field(
-        default_factory=dict
-    )  # `steps.ID.outputs.NAME` → its value
+    # the actions that got the token as an input, in their order
+    handed: list[str] = field(default_factory=list)
+    # the names of the secrets that a step got
+    secrets: set[str] = field(default_factory=set)
+    # `steps.ID.outputs.NAME` → its value
+    outputs: dict[str, str] = field(default_factory=dict)
 
     @property
     def workspace(self) -> Path:
@@ -73,12 +70,10 @@ class Play:
     writable: str  # the token of a job that may write
     cache: Path | None = None  # of the jobs that compile; None: what the workflow says
     secrets: dict[str, str] = field(default_factory=dict)  # of the repository
-    inputs: dict[str, str] = field(
-        default_factory=dict
-    )  # of a run that a person started
-    after: dict[str, Callable[[], object]] = field(
-        default_factory=dict
-    )  # job → what happens when it has ended
+    # of a run that a person started
+    inputs: dict[str, str] = field(default_factory=dict)
+    # job → what happens when it has ended
+    after: dict[str, Callable[[], object]] = field(default_factory=dict)
     run_id: int = 100
     artifact_id: int = 0  # of the last artifact
     machines: dict[str, Machine] = field(default_factory=dict)

@@ -103,9 +103,8 @@ def _leaves(markdown: str) -> Iterator[Token]:
 
 def assert_quiet_log(ran: Ran) -> None:
     """No line of it is a command of the runner."""
-    log = log_safe(
-        f"{ran.said}\ncode-size-bot: {ran.error}"
-    )  # as bot.cli.main prints it: see test_cli.py
+    # as bot.cli.main prints it: see test_cli.py
+    log = log_safe(f"{ran.said}\ncode-size-bot: {ran.error}")
     assert not [
         line for line in f"{ran.printed}\n{log}".splitlines() if _COMMAND.search(line)
     ]

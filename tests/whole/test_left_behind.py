@@ -140,11 +140,12 @@ def test_what_a_compiler_left_behind_ends_with_it(left: Left, command: str) -> N
     left.compiler()
     left.compiler(name="other", rules=[{"do": "grow"}])
     code, printed = left.run(*COMMANDS[command])
+    # fold and lab find nothing in what this compiler makes
     assert code in (
         0,
         1,
         5,
-    ), printed  # fold and lab find nothing in what this compiler makes
+    ), printed
     left.require_gone()
 
 
@@ -219,9 +220,8 @@ def test_what_cannot_be_ended_fails_the_run_in_a_clear_line(left: Left) -> None:
     code, printed = left.run(
         *MEASURE, under=["setpriv", "--bounding-set", "-kill", "--inh-caps", "-all"]
     )
-    [pid] = (
-        (left.home / "left" / "pids").read_text().split()
-    )  # nothing was started beside it
+    # nothing was started beside it
+    [pid] = (left.home / "left" / "pids").read_text().split()
     os.kill(int(pid), signal.SIGKILL)
     assert code == 5, printed
     line = (

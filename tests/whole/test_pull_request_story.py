@@ -323,9 +323,10 @@ def test_from_the_first_push_to_a_refused_artifact(story: Story) -> None:
     assert run.code == 2, run.log
     (body,) = story.ours(3)
     assert "Code size: unknown" in body
+    # as code: nobody is called
     assert (
         re.findall(r"`[^`\n]*@everyone[^`\n]*`", body) and body.count("@everyone") == 1
-    )  # as code: nobody is called
+    )
     assert story.conclusion(head) == "failure"
 
 

@@ -217,9 +217,8 @@ class Varying(NamedTuple):
 
     type: Any
     slots: tuple[Slot, ...]  # of the representative
-    attributes: tuple[
-        Any, ...
-    ]  # the value that each member's site passes, as the attribute of a constant
+    # the value that each member's site passes, as the attribute of a constant
+    attributes: tuple[Any, ...]
     is_shape: bool
 
 
@@ -337,9 +336,8 @@ class _Rewriting:
                 for index, size in enumerate(self._sizes[value])
             )
             value.set_type(self._ir.Type.parse(with_sizes(str(value.type), sizes)))
-        operations = collect(
-            self._ir, self._member.function, _OPERATIONS
-        )  # without the ties that are made now
+        # without the ties that are made now
+        operations = collect(self._ir, self._member.function, _OPERATIONS)
         self._tie(first)
         for op in operations:
             self._remake(op)

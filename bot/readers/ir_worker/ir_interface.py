@@ -151,10 +151,11 @@ def _parameters(ir: Any, module: Any) -> list[tuple[str, str, str]]:
     These are the parameters that a global or a constant refers to, each once.
     """
     parameters: dict[tuple[str, str, str], None] = {}
+    # which may be many megabytes as text
     values = (
         ir.DenseElementsAttr,
         ir.DenseResourceElementsAttr,
-    )  # which may be many megabytes as text
+    )
     for op in collect(ir, module, ("util.global", "flow.tensor.constant")):
         for name in ("initial_value", "value"):
             if name not in op.attributes or isinstance(op.attributes[name], values):

@@ -109,10 +109,11 @@ _CASTS = frozenset(
     f"arith.{name}"
     for name in ["extf", "extsi", "extui", "truncf", "trunci", "sitofp", "uitofp"]
 )
+# how IR is printed so that where it stands says nothing
 PLAIN = {
     "use_local_scope": True,
     "enable_debug_info": False,
-}  # how IR is printed so that where it stands says nothing
+}
 
 
 def collect(

@@ -304,9 +304,8 @@ def _name(escaped: str) -> str | None:
 # executables, launches and memory.
 
 Constants = Mapping[Any, "int | None"]
-_INT_LIMIT = (
-    1 << 53
-)  # that of `bot.core.record`, which a process beside the compiler cannot import
+# that of `bot.core.record`, which a process beside the compiler cannot import
+_INT_LIMIT = 1 << 53
 _DISPATCHES = ("stream.cmd.dispatch", "stream.async.dispatch")
 _TRAILING_ZEROS = re.compile(r"(SegmentSizes = array<i32: \d+(?:, \d+)*?)(?:, 0)+>")
 _COUNTED = {
@@ -445,9 +444,8 @@ class _Body:
     # a buffer that is made (1) or given back (-1), or the name of a function that is
     # called
     steps: list[tuple[_Buffer, int] | str] = field(default_factory=list)
-    stores: dict[str, _Buffer] = field(
-        default_factory=dict
-    )  # global → the buffer that it gets first
+    # global → the buffer that it gets first
+    stores: dict[str, _Buffer] = field(default_factory=dict)
     # True where what is made depends on what happens at run time
     branches: bool = False
 

@@ -57,9 +57,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-if (
-    __name__ == "__main__"
-):  # the folder is a package of its own then, without the bot around it
+# the folder is a package of its own then, without the bot around it
+if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
     __package__ = "ir_worker"
 
@@ -143,9 +142,8 @@ class IrWorker:
         They are added up as the compiler's gate does.
         """
         if b"llvm.alloca" not in text and b"llvm.func" in text:
-            return {
-                "functions": {}
-            }  # nothing allocates: the parse, all of the time, could only yield zeros
+            # nothing allocates: the parse, all of the time, could only yield zeros
+            return {"functions": {}}
         module = self._module(text)
         sizes = Counter[str]()
         unknown = dict[str, None]()
@@ -166,9 +164,8 @@ class IrWorker:
                     size = None
                 else:
                     size = sum(filter(None, alloca_sizes))
-                sizes[name] = max(
-                    sizes[name], size or 0
-                )  # private helpers may share a name; the larger counts
+                # private helpers may share a name; the larger counts
+                sizes[name] = max(sizes[name], size or 0)
                 unknown.update({name: None} if size is None else {})
         return {"functions": {**sizes, **unknown}}
 

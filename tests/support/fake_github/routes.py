@@ -413,10 +413,11 @@ def delete_comment(state: State, _request: Request, number: str) -> Reply:
 
 
 def label(state: State, name: str) -> Json:
+    # in a list of pull requests a description is never null
     fixed = {
         "color": "ededed",
         "description": "",
-    }  # in a list of pull requests a description is never null
+    }
     return skeleton(
         "label",
         id=stable_id(f"label {name}"),
@@ -448,9 +449,10 @@ def list_events(state: State, request: Request, number: str) -> Reply:
 
 
 def label_event(state: State, one: LabelEvent) -> Json:
+    # the plainest of them
     schema = (
         "labeled-issue-event" if one.label else "converted-note-to-issue-issue-event"
-    )  # the plainest of them
+    )
     named = {"label": {"name": one.label, "color": "ededed"}} if one.label else {}
     about = {
         "id": one.id,

@@ -539,9 +539,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.send_response(reply.status)
         sent = {"Content-Length": str(len(reply.body)), **reply.headers}
-        self.close_connection |= int(sent["Content-Length"]) > len(
-            reply.body
-        )  # ordered: an answer that breaks off
+        # ordered: an answer that breaks off
+        self.close_connection |= int(sent["Content-Length"]) > len(reply.body)
         for name, value in sent.items():
             self.send_header(name, value)
         self.end_headers()
