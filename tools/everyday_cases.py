@@ -24,7 +24,7 @@ from places import ROOT
 from bot.config.configuration import load_config
 from bot.config.requirements import sought_compiler
 from bot.core.planned import SIDES
-from bot.core.snapshot import Snapshot, lines, rows_of
+from bot.core.snapshot import Snapshot, snapshot_lines
 from bot.study.prepare import Request, Work
 from bot.study.tracing import traced
 from bot.system.defaults import cores, default_cache
@@ -158,7 +158,7 @@ CASES: Mapping[str, Callable[[], tuple[State, State]]] = {
 
 
 def _text(snapshot: Snapshot) -> list[bytes]:
-    return b"".join(lines(rows_of(snapshot))).splitlines(keepends=True)
+    return b"".join(snapshot_lines(snapshot)).splitlines(keepends=True)
 
 
 def _packed(snapshot: Snapshot, common: Iterable[bytes]) -> bytes:

@@ -96,7 +96,8 @@ def _cell(row: dict[str, Any]) -> Cell:
         **{name: max(values) for name, values in values_seen.items()},
     }
     return Cell(
-        CellKey(row["model"], row["target"]),
+        row["model"],
+        row["target"],
         row["status"],
         row["metrics"],
         failure=Failure("", row["failure"]) if "failure" in row else None,

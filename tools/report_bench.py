@@ -24,8 +24,7 @@ from bot.core.snapshot import (
     Dispatch,
     Snapshot,
     from_lines,
-    lines,
-    rows_of,
+    snapshot_lines,
     written,
 )
 
@@ -119,7 +118,7 @@ def write(snapshot: Snapshot, folder: Path, count: int = CELLS) -> list[Path]:
     paths = [folder / "base.json", folder / "head.json"]
     for path in paths:
         with path.open("wb") as file:
-            file.writelines(lines(rows_of(many(snapshot, path.stem, count))))
+            file.writelines(snapshot_lines(many(snapshot, path.stem, count)))
     return paths
 
 

@@ -101,7 +101,7 @@ def copied(snapshot: Snapshot, copies: int) -> Snapshot:
             ),
         )
         names = {
-            "key": replace(cell.key, model=_name(cell.key.model, at)),
+            "model": _name(cell.model, at),
             "artifact_digest": digest(cell.key, at),
         }
         return replace(

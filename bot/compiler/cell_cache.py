@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from bot.compiler.diagnostics import processor
 from bot.compiler.importing import importer_version
 from bot.compiler.measuring_code import measured_by
@@ -27,7 +29,7 @@ from bot.core.planned import PlannedCell
 from bot.core.policy import lasts
 from bot.core.program import Program
 from bot.core.record import Record
-from bot.core.snapshot import Cell, CellRow, cell_of, is_digest, key_of, row_of
+from bot.core.snapshot import Cell, complete, is_digest, key_of
 from bot.errors import BotError
 
 
@@ -38,7 +40,7 @@ def digest_of(*parts: str | Sequence[str]) -> str:
 
 class _Kept(Record, frozen=True):
     key: str
-    cell: CellRow
+    cell: Cell
     programs: Mapping[str, Program]
 
 
@@ -86,16 +88,10 @@ class CellCache:
         try:
             stored = decoded(body, _Kept, "cell")
             own_ids = {metric.id for metric in own_metrics}
-            if stored.key == key:
-                return cell_of(
-                    stored.cell,
-                    programs=stored.programs,
-                    where="cell",
-                    declared=own_ids,
-                )
-            return None
+            complete(stored.cell, stored.programs, where="cell", declared=own_ids)
         except (ValueError, BotError):
             return None
+        return stored.cell if stored.key == key else None
 
     def store(self, key: str, cell: Cell) -> None:
         """Keep a cell, unless something that it says is true of this machine only."""
@@ -103,8 +99,10 @@ class CellCache:
             return
         programs = {}
         if cell.program:
-            programs = {key_of(cell.program): cell.program}
-        body = canonical(_Kept(key, row_of(cell, next(iter(programs), None)), programs))
+            name = key_of(cell.program)
+            programs = {name: cell.program}
+            cell = replace(cell, program=name)
+        body = canonical(_Kept(key, cell, programs))
         add(
             self.root,
             self._path(key),

@@ -12,7 +12,7 @@ import re
 from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from sys import intern
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -29,7 +29,6 @@ from bot.core.record import (
     Count,
     Digest,
     Record,
-    Small,
     always,
 )
 from bot.core.trace import DispatchTrace
@@ -129,39 +128,54 @@ class CompileOutcome(Record, frozen=True):
     artifact_digest: str | None = None  # SHA-256 of the artifact, hex; None without one
 
 
-class Cell(Small, frozen=True):
+if TYPE_CHECKING:
+    ProgramInJson = Program
+else:
+    # JSON has the name of a program that stands among those of the snapshot; `complete`
+    # puts the program in its place.
+    ProgramInJson = str
+
+
+class Cell(Record, frozen=True, omit_defaults=True):
     """One measured (or not measurable) cell."""
 
-    key: CellKey
-    status: str
+    model: str
+    target: str
+    status: Status
     # id → value; None is "not known", with its reason in `reasons`
-    metrics: Metrics = msgspec.field(default_factory=dict)
-    dispatches: tuple[Dispatch, ...] = ()
-    failure: Failure | None = None
+    metrics: Metrics = always({})
+    dispatches: tuple[Dispatch, ...] = always(())
+    failure: Failure | None = always(None)
     # the command line that gives this very artifact, with paths relative to the
     # repository or suite
-    command: str = ""
-    artifact_digest: str | None = None  # SHA-256 of the artifact, hex; None without one
-    reasons: Mapping[str, str] = {}
-    compiles: int = 1
+    command: str = always("")
+    # SHA-256 of the artifact, hex; None without one
+    artifact_digest: str | None = always(None)
+    reasons: Mapping[str, str] = always({})
+    compiles: Count = always(1)
     # what was not as the first compile: the compiler does not repeat itself
-    others: tuple[CompileOutcome, ...] = ()
+    others: tuple[CompileOutcome, ...] = always(())
     # what the target-independent IR says; None where it could not be read
-    program: Program | None = None
-    families: tuple[Family, ...] = ()
+    program: ProgramInJson | None = always(None)
+    families: tuple[Family, ...] = always(())
     # every byte of the artifact under one name (`bot.core.metrics`); empty where they
     # are not known
-    parts: Mapping[str, int] = {}
+    parts: Mapping[str, Count] = always({})
     # what made machine code of the artifact's PTX text, version and level; None without
     # one
-    assembler: str | None = None
+    assembler: str | None = always(None)
     # entry point → what the compiler's passes did to it; of those that were traced
     traces: Mapping[str, DispatchTrace] = {}
     # entry point of head → its ladder against base; base has none
     ladders: Mapping[str, Ladder] = {}
     # SHA-256 (hex) of the files that the build reads beside its model; empty for none,
     # and UNLISTED
-    inputs: str = ""
+    inputs: Annotated[str, msgspec.Meta(pattern=_INPUTS)] = ""
+
+    @property
+    def key(self) -> CellKey:
+        """The name of the cell."""
+        return CellKey(self.model, self.target)
 
     @property
     def measured(self) -> bool:
@@ -237,7 +251,7 @@ class Accepted(Record, frozen=True):
     reason: str = ""
 
 
-class Snapshot(Small, frozen=True):
+class Snapshot(Record, frozen=True):
     """All cells of one side."""
 
     compiler: CompilerInfo
@@ -270,7 +284,7 @@ class Snapshot(Small, frozen=True):
         """Raise ValueError where cells are out of order or there twice."""
         keys = [cell.key for cell in self.cells]
         if keys != sorted(set(keys)):
-            raise ValueError("cells of a snapshot are sorted and unique")
+            raise ValueError("cells are not sorted and unique")
 
 
 def changed_inputs(base: Snapshot, head: Snapshot) -> frozenset[str]:
@@ -404,62 +418,23 @@ Those of the suite's 13 models have 5 million.
 MEASURE_AGAIN = "measure it again with this version of code-size-bot"
 
 
-class CellRow(Record, frozen=True):
-    """One cell; its program stands among those of the snapshot, by name."""
-
-    model: str
-    target: str
-    status: Status
-    metrics: Metrics = msgspec.field(default_factory=dict)
-    dispatches: tuple[Dispatch, ...] = ()
-    failure: Failure | None = None
-    command: str = ""
-    artifact_digest: str | None = None
-    reasons: Mapping[str, str] = {}
-    compiles: Count = 1
-    others: tuple[CompileOutcome, ...] = ()
-    program: str | None = None
-    families: tuple[Family, ...] = ()
-    parts: Mapping[str, Count] = {}
-    assembler: str | None = None
-    traces: Mapping[str, DispatchTrace] | msgspec.UnsetType = msgspec.UNSET
-    ladders: Mapping[str, Ladder] | msgspec.UnsetType = msgspec.UNSET
-    inputs: Annotated[str, msgspec.Meta(pattern=_INPUTS)] | msgspec.UnsetType = (
-        msgspec.UNSET
-    )
-
-
-class SnapshotHead(Record, frozen=True):
-    """The contract's `snapshot.json` but for the cells."""
-
-    schema: str
-    compiler: CompilerInfo
-    source: SourceInfo
-    programs: Mapping[str, Program] = {}
-    flags: tuple[str, ...] = ()
-    targets: Mapping[str, str] = {}
-    models: Mapping[str, str] = {}
-    notes: tuple[str, ...] = ()
-    accepted: Accepted | msgspec.UnsetType = msgspec.UNSET
-    stored_ir: Sha256 | msgspec.UnsetType = msgspec.UNSET
-
-
-class SnapshotRow(SnapshotHead, frozen=True, kw_only=True):
-    """The whole of `snapshot.json`."""
-
-    cells: tuple[CellRow, ...]
-
-
 _READ: Final = 0  # stands in the text for a cell that was read already
 
 
-class _Rest(SnapshotHead, frozen=True, kw_only=True):
-    cells: tuple[Literal[0] | CellRow, ...]
+class _Rest(Snapshot, frozen=True, kw_only=True):
+    """The whole of `snapshot.json`, with _READ for each cell that was read before."""
+
+    schema: str
+    cells: tuple[Literal[0] | Cell, ...]  # type: ignore[assignment]
+    programs: Mapping[str, Program] = {}
+
+    def __post_init__(self) -> None:
+        """Leave the check of the order to the snapshot that has all cells."""
 
 
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _CELLS = (b'{"cells":[\n', b',"cells":[\n')
-_decoder = msgspec.json.Decoder(CellRow)
+_decoder = msgspec.json.Decoder(Cell)
 _TEXTS = ("executable", "name", "kind", "strategy")
 _NUMBERS = (
     "code_bytes",
@@ -470,14 +445,7 @@ _NUMBERS = (
 )
 """What dispatches have in common with others, here and on the other side."""
 
-_BESIDE = ("model", "target", "program", "traces", "ladders", "inputs")
-_AS_THEY_ARE = tuple(n for n in CellRow.__struct_fields__ if n not in _BESIDE)
 _PILED = frozenset({"cells", "points"})  # each entry on a line of its own
-_SIDE = tuple(
-    name
-    for name in SnapshotRow.__struct_fields__
-    if name not in ("schema", "cells", "programs")
-)
 
 
 def key_of(program: Program) -> str:
@@ -485,30 +453,19 @@ def key_of(program: Program) -> str:
     return hashlib.sha256(canonical(program)).hexdigest()
 
 
-def row_of(cell: Cell, program: str | None = None) -> CellRow:
-    """Return the cell as it is written; `program`: the name of its own."""
-    shared: dict[str, Any] = {name: getattr(cell, name) for name in _AS_THEY_ARE}
-    shared["traces"] = cell.traces or msgspec.UNSET
-    shared["ladders"] = cell.ladders or msgspec.UNSET
-    shared["inputs"] = cell.inputs or msgspec.UNSET
-    return CellRow(cell.key.model, cell.key.target, program=program, **shared)
-
-
-def rows_of(snapshot: Snapshot) -> SnapshotRow:
-    """Return the snapshot as it is written.
-
-    `lines` makes its text, the same one for the same snapshot.
-    """
-    programs_by_id = {
+def snapshot_lines(snapshot: Snapshot) -> Iterator[bytes]:
+    """Yield the text of `snapshot.json`, the same one for the same snapshot."""
+    programs = {
         id(cell.program): cell.program for cell in snapshot.cells if cell.program
     }
-    names = {identity: key_of(program) for identity, program in programs_by_id.items()}
-    cells = tuple(row_of(cell, names.get(id(cell.program))) for cell in snapshot.cells)
-    shared: dict[str, Any] = {name: getattr(snapshot, name) for name in _SIDE}
-    programs = {
-        names[identity]: program for identity, program in programs_by_id.items()
-    }
-    return SnapshotRow(SNAPSHOT_SCHEMA, cells=cells, programs=programs, **shared)
+    names = {identity: key_of(program) for identity, program in programs.items()}
+    fields = msgspec.structs.asdict(snapshot)
+    fields["schema"] = SNAPSHOT_SCHEMA
+    fields["programs"] = {names[identity]: programs[identity] for identity in names}
+    cells = (
+        replace(cell, program=names.get(id(cell.program))) for cell in snapshot.cells
+    )
+    return lines(fields, cells)
 
 
 def lines(
@@ -573,7 +530,7 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
     That is so for cells on lines of their own, as `lines` writes them; any other layout
     is read as well.
     """
-    cells = list[CellRow]()
+    cells = list[Cell]()
     remainder = b"".join(_without_cells(text, cells))
     require_schema(
         remainder,
@@ -582,20 +539,25 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
         where=where,
         hint=MEASURE_AGAIN,
     )
-    row = decoded(remainder, kind=_Rest, where=where, hint=MEASURE_AGAIN)
-    if row.cells.count(_READ) != len(cells):
+    rest = decoded(remainder, kind=_Rest, where=where, hint=MEASURE_AGAIN)
+    if rest.cells.count(_READ) != len(cells):
         raise InputError(
             "a line looks like a build, but is not one", where=where, hint=MEASURE_AGAIN
         )
     early = iter(cells)
-    return snapshot_of(
-        row,
-        [next(early) if isinstance(cell, int) else cell for cell in row.cells],
-        where,
+    fields = {name: getattr(rest, name) for name in Snapshot.__struct_fields__}
+    fields["cells"] = tuple(
+        next(early) if isinstance(cell, int) else cell for cell in rest.cells
     )
+    try:
+        snapshot = Snapshot(**fields)
+    except ValueError as error:
+        raise InputError(str(error), where=where) from None
+    _complete(snapshot, rest.programs, where)
+    return snapshot
 
 
-def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[bytes]:
+def _without_cells(text: Iterable[bytes], cells: list[Cell]) -> Iterator[bytes]:
     """Yield the text with _READ for each cell that is whole on its line.
 
     The cells go to the list.
@@ -618,37 +580,29 @@ def _without_cells(text: Iterable[bytes], cells: list[CellRow]) -> Iterator[byte
             yield line
 
 
-def snapshot_of(row: SnapshotHead, rows: Sequence[CellRow], where: str) -> Snapshot:
-    """Return what was read, as the value that it stands for.
+def _complete(snapshot: Snapshot, programs: Mapping[str, Program], where: str) -> None:
+    """Give each cell that was read its program.
 
-    Raises:
-        InputError: it contradicts itself.
+    Raises InputError where the snapshot contradicts itself.
     """
-    _require_names_fit(row.programs, where)
-    keys = [(cell.model, cell.target) for cell in rows]
-    if keys != sorted(set(keys)):
-        raise InputError("cells are not sorted and unique", where=where)
-    declared = {metric.id for metric in row.compiler.metrics}
+    _require_names_fit(programs, where)
+    declared = {metric.id for metric in snapshot.compiler.metrics}
     if clashing := declared & METRIC_BY_ID.keys():
         raise InputError(
             f"declares {min(clashing)!r}, which is a built-in metric",
             where=where,
             hint=MEASURE_AGAIN,
         )
-    cells = [
-        cell_of(
-            cell, programs=row.programs, where=f"{where}: cells[{i}]", declared=declared
-        )
-        for i, cell in enumerate(rows)
-    ]
-    _require_small(cells, where)
-    traced = sum(trace.size for cell in cells for trace in cell.traces.values())
+    for i, cell in enumerate(snapshot.cells):
+        complete(cell, programs, where=f"{where}: cells[{i}]", declared=declared)
+    _require_small(snapshot.cells, where)
+    traced = sum(
+        trace.size for cell in snapshot.cells for trace in cell.traces.values()
+    )
     if traced > MOST_TRACED:
         raise InputError(
             "has traces above the size limit", where=where, hint=MEASURE_AGAIN
         )
-    shared: dict[str, Any] = {name: getattr(row, name) for name in _SIDE}
-    return Snapshot(cells=tuple(cells), **shared)
 
 
 def _require_names_fit(programs: Mapping[str, Program], where: str) -> None:
@@ -659,55 +613,49 @@ def _require_names_fit(programs: Mapping[str, Program], where: str) -> None:
             raise InputError(message, where=f"{where}: programs.{name[:20]}")
 
 
-def cell_of(
-    row: CellRow,
+def complete(
+    cell: Cell,
     programs: Mapping[str, Program],
     where: str,
     declared: Set[str] = frozenset(),
-) -> Cell:
-    """One cell; raises InputError naming `where` for one that contradicts itself.
+) -> None:
+    """Give a cell that was read its program in place of the program's name.
+
+    Raises InputError naming `where` for a cell that contradicts itself.
 
     `declared`: ids of its own.
     """
-    for metrics in _all_metrics(row):
+    for metrics in _all_metrics(cell):
         if unknown := metrics.keys() - METRIC_BY_ID.keys() - declared:
             raise InputError(f"unknown metric {min(unknown)[:60]!r}", where=where)
-    if row.parts and sum(row.parts.values()) != row.metrics.get("artifact_bytes"):
+    if cell.parts and sum(cell.parts.values()) != cell.metrics.get("artifact_bytes"):
         raise InputError(
-            f"its parts sum to {sum(row.parts.values())}, not to its artifact_bytes",
+            f"its parts sum to {sum(cell.parts.values())}, not to its artifact_bytes",
             where=where,
         )
-    _require_possible(row, where)
-    if row.program is not None and row.program not in programs:
-        raise InputError(f"no program is called {row.program[:60]!r}", where=where)
-    shared: dict[str, Any] = {name: getattr(row, name) for name in _AS_THEY_ARE}
-    if row.program is None:
-        program = None
-    else:
-        program = programs[row.program]
-    for name, empty in (("traces", {}), ("ladders", {}), ("inputs", "")):
-        value = getattr(row, name)
-        shared[name] = empty if value is msgspec.UNSET else value
-    _require_ladders_fit(row.dispatches, shared["ladders"], where)
-    return Cell(CellKey(row.model, row.target), program=program, **shared)
+    _require_possible(cell, where)
+    _require_ladders_fit(cell, where)
+    name = cast("str | None", cell.program)
+    if name is None:
+        return
+    if name not in programs:
+        raise InputError(f"no program is called {name[:60]!r}", where=where)
+    force_setattr(cell, "program", programs[name])
 
 
-def _all_metrics(row: CellRow) -> Iterator[Metrics]:
+def _all_metrics(cell: Cell) -> Iterator[Metrics]:
     """Yield the metrics of everything that the cell's command gave."""
-    yield row.metrics
-    for outcome in row.others:
+    yield cell.metrics
+    for outcome in cell.others:
         yield outcome.metrics
 
 
-def _require_ladders_fit(
-    dispatches: Sequence[Dispatch], ladders: Mapping[str, Ladder], where: str
-) -> None:
+def _require_ladders_fit(cell: Cell, where: str) -> None:
     """Raise InputError for a ladder of no dispatch of the cell, or of other code."""
-    if ladders:
-        rows = {row.name: row for row in dispatches}
-    else:
-        rows = {}
-    for name, ladder in ladders.items():
+    if not cell.ladders:
+        return
+    rows = {row.name: row for row in cell.dispatches}
+    for name, ladder in cell.ladders.items():
         row = rows.get(name)
         if row is None:
             raise InputError(
@@ -726,12 +674,12 @@ def _require_ladders_fit(
             raise InputError(message, where=where)
 
 
-def _require_possible(row: CellRow, where: str) -> None:
+def _require_possible(cell: Cell, where: str) -> None:
     """Raise InputError for a part that is larger than the artifact it is in.
 
     Also for the code of an entry point.
     """
-    for metrics in _all_metrics(row):
+    for metrics in _all_metrics(cell):
         whole = metrics.get("artifact_bytes")
         known_bytes = sum(metrics.get(id_) or 0 for id_ in ARTIFACT_PARTS)
         if whole is not None and known_bytes > whole:
@@ -740,10 +688,10 @@ def _require_possible(row: CellRow, where: str) -> None:
                 f" artifact_bytes is {whole:,}"
             )
             raise InputError(message, where=where)
-    whole = row.metrics.get("artifact_bytes")
+    whole = cell.metrics.get("artifact_bytes")
     if whole is None:
         return
-    for dispatch in row.dispatches:
+    for dispatch in cell.dispatches:
         for name in ("code_bytes", "executable_bytes"):
             size = getattr(dispatch, name)
             if size is not None and size > whole:
@@ -763,12 +711,12 @@ def _require_small(cells: Sequence[Cell], where: str) -> None:
             )
 
 
-def _shared(row: CellRow, pool: dict[Any, Any]) -> CellRow:
-    """Return the row, what it has in common with others held once.
+def _shared(cell: Cell, pool: dict[Any, Any]) -> Cell:
+    """Return the cell, what it has in common with others held once.
 
     Texts and numbers of its dispatches, families, reasons.
     """
-    for dispatch in row.dispatches:
+    for dispatch in cell.dispatches:
         for name in _TEXTS:
             if (text := getattr(dispatch, name)) is not None:
                 force_setattr(dispatch, name, intern(text))
@@ -776,15 +724,15 @@ def _shared(row: CellRow, pool: dict[Any, Any]) -> CellRow:
             if number := getattr(dispatch, name):
                 force_setattr(dispatch, name, pool.setdefault(number, number))
     force_setattr(
-        row,
+        cell,
         "families",
-        tuple(pool.setdefault(family, family) for family in row.families),
+        tuple(pool.setdefault(family, family) for family in cell.families),
     )
     force_setattr(
-        row, "reasons", pool.setdefault(tuple(row.reasons.items()), row.reasons)
+        cell, "reasons", pool.setdefault(tuple(cell.reasons.items()), cell.reasons)
     )
-    force_setattr(row, "command", intern(row.command))
-    return row
+    force_setattr(cell, "command", intern(cell.command))
+    return cell
 
 
 # Digests of code and IR: equal ones, equal texts.

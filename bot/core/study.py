@@ -115,7 +115,8 @@ class Study(Small, frozen=True, dict=True, gc=True):
             gap = Failure("gap", _ABSENT if variant.snapshot else variant.reason)
             columns.append(
                 [
-                    cells.get(key) or Cell(key, UNMEASURED, failure=gap)
+                    cells.get(key)
+                    or Cell(key.model, key.target, UNMEASURED, failure=gap)
                     for key in self.keys
                 ]
             )

@@ -90,7 +90,12 @@ class Attempts:
             planned = self._resumed(self.flow)
             return Attempt(
                 groups=groups,
-                cell=Cell(planned.key, "failed", failure=Failure("read", str(error))),
+                cell=Cell(
+                    planned.model.name,
+                    planned.target.name,
+                    "failed",
+                    failure=Failure("read", str(error)),
+                ),
                 program=self.flow,
                 planned=planned,
             )
@@ -106,7 +111,7 @@ class Attempts:
             tools.cache.store(key, cell)
         if cell.status == "over-stack-limit":
             # where the model itself is within the limit, this is none that compiles
-            cell = Cell(cell.key, "failed", failure=cell.failure)
+            cell = Cell(cell.model, cell.target, "failed", failure=cell.failure)
         program.unlink()  # there are many of them, and few are needed again
         return Attempt(
             groups=groups,

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
 from bot.core.report import Report, report_lines
-from bot.core.snapshot import Snapshot, lines, rows_of
+from bot.core.snapshot import Snapshot, snapshot_lines
 from bot.errors import BotError, InputError, TemplateError
 from bot.show.alarms import finding_words
 from bot.show.blocks import Limits, by, plain
@@ -532,7 +532,7 @@ def _merged(annotations: Iterator[Annotation]) -> Iterator[Annotation]:
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Write the contract's `snapshot.json`."""
-    write_atomically(path, lines(rows_of(snapshot)))
+    write_atomically(path, snapshot_lines(snapshot))
 
 
 def _content(path: Path) -> Iterator[bytes]:
@@ -551,8 +551,8 @@ def write_report(
     `whole`: name of a snapshot's file → the file that it was read from, to be copied.
     """
     writers: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
-        "base.json": lambda: lines(rows_of(report.base)),
-        "head.json": lambda: lines(rows_of(report.head)),
+        "base.json": lambda: snapshot_lines(report.base),
+        "head.json": lambda: snapshot_lines(report.head),
         "report.json": lambda: report_lines(report),
         "comment.md": lambda: render_comment(report, templates).encode(),
         "summary.md": lambda: render_summary(report, templates).encode(),

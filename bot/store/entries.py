@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.core.baseline import Entry, kept
-from bot.core.snapshot import Snapshot, from_json, lines, rows_of
+from bot.core.snapshot import Snapshot, from_json, snapshot_lines
 from bot.errors import InputError, UsageError
 from bot.system.files import read_bounded, write_atomically
 
@@ -126,7 +126,7 @@ def pack(snapshot: Snapshot) -> bytes:
 
     Equal snapshots give equal bytes.
     """
-    return compressed(b"".join(lines(rows_of(kept(snapshot)))))
+    return compressed(b"".join(snapshot_lines(kept(snapshot))))
 
 
 def compressed(text: bytes) -> bytes:

@@ -160,7 +160,13 @@ def _measured(
         else:
             status = "failed"
         command = planned.command(lifted=result.message.startswith(LIFTED))
-        return Cell(planned.key, status, failure=result, command=command)
+        return Cell(
+            planned.model.name,
+            planned.target.name,
+            status,
+            failure=result,
+            command=command,
+        )
     if result.artifacts:
         return _of_files(planned, result)
     # The formats' libraries: a report of known snapshots needs none of them.
@@ -185,7 +191,8 @@ def _measured(
     if assembler:
         assembler_name = assembler_of(planned.target.backend, assembler.ptxas) or None
     return Cell(
-        key=planned.key,
+        model=planned.model.name,
+        target=planned.target.name,
         status="over-stack-limit" if result.refusal else "ok",
         metrics=measurement.metrics,
         dispatches=measurement.dispatches,
@@ -202,7 +209,13 @@ def _measured(
 
 def _failed(planned: PlannedCell, failure: Failure) -> Cell:
     """Return the row of a cell whose artifact cannot be measured."""
-    return Cell(planned.key, "failed", failure=failure, command=planned.command())
+    return Cell(
+        planned.model.name,
+        planned.target.name,
+        "failed",
+        failure=failure,
+        command=planned.command(),
+    )
 
 
 def _unusable(
@@ -277,7 +290,8 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
     if trace and len(measurement.dispatches) == 1:
         traces = {row.name: trace for row in measurement.dispatches}
     return Cell(
-        key=planned.key,
+        model=planned.model.name,
+        target=planned.target.name,
         status="ok",
         metrics=measurement.metrics,
         dispatches=measurement.dispatches,

@@ -205,7 +205,7 @@ def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study
     for plan in plans:
         refused = Failure("option", plan.variant.reason)
         cells = tuple(
-            Cell(cell.key, "unsupported", failure=refused)
+            Cell(cell.model.name, cell.target.name, "unsupported", failure=refused)
             for cell in plan.side.cells
             if plan.variant.reason
         )

@@ -17,7 +17,7 @@ from bot.compiler.importing import lfs_pointer
 from bot.compiler.toolchain import Toolchain
 from bot.core.lab import Experiment
 from bot.core.layered import NotLayered, with_layers
-from bot.core.planned import Model, PlannedCell, Target
+from bot.core.planned import Model, Target
 from bot.core.snapshot import Cell, Failure
 from bot.core.study import Assumption, Variant
 from bot.errors import InputError, MalformedBinary
@@ -45,10 +45,8 @@ class VariantModels(NamedTuple):
         """Yield the builds of the models that cannot be made."""
         for name, reason in self.refused.items():
             for target in targets:
-                key = PlannedCell(
-                    Model(name=name, path="", shown="", digest="", size_bytes=0), target
-                ).key
-                yield Cell(key, "failed", failure=Failure(REFUSED, reason))
+                failure = Failure(REFUSED, reason)
+                yield Cell(name, target.name, "failed", failure=failure)
 
 
 def models_in_scope(experiment: Experiment, work: Work) -> tuple[Model, ...]:

@@ -210,7 +210,13 @@ def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
     inputs = planned.known_inputs
     traces = cell.traces if planned.run else {}
     return structs.replace(
-        cell, key=planned.key, command=command, inputs=inputs, traces=traces, ladders={}
+        cell,
+        model=planned.model.name,
+        target=planned.target.name,
+        command=command,
+        inputs=inputs,
+        traces=traces,
+        ladders={},
     )
 
 
@@ -275,7 +281,10 @@ def _known_and_waiting(
         for planned in plan.cells:
             if reason := planned.target.unsupported:
                 cells[plan.label][planned.key] = Cell(
-                    planned.key, "unsupported", failure=Failure("target", reason)
+                    planned.model.name,
+                    planned.target.name,
+                    "unsupported",
+                    failure=Failure("target", reason),
                 )
                 continue
             key = _waiting_key(plan.label, info.digest, planned)

@@ -15,12 +15,12 @@ from bot.compiler import storage
 from bot.compiler.cell_cache import CellCache, TextStore, digest_of
 from bot.compiler.storage import COMPLETE, entries, evict, filled, hold
 from bot.config.units import parse_size
-from bot.core.snapshot import Cell, CellKey
+from bot.core.snapshot import Cell
 from bot.errors import UsageError
 from bot.study.cache_limit import limit_of_environment, limited
 
 LONG_AGO = 10**9
-CELL = Cell(CellKey("bert", "vmvx"), "ok", metrics={"artifact_bytes": 1})
+CELL = Cell("bert", "vmvx", "ok", metrics={"artifact_bytes": 1})
 
 
 def aged(path: Path, seconds: int) -> Path:

@@ -16,8 +16,7 @@ from bot.core.snapshot import (
     Dispatch,
     Snapshot,
     from_json,
-    lines,
-    rows_of,
+    snapshot_lines,
 )
 from bot.errors import InputError
 from bot.explain.explanations import explanations
@@ -58,7 +57,7 @@ def head(ladder: Ladder = LADDER, name: str = NAME) -> Snapshot:
 
 
 def text_of(snapshot: Snapshot) -> bytes:
-    return b"".join(lines(rows_of(snapshot)))
+    return b"".join(snapshot_lines(snapshot))
 
 
 def shown(base: Snapshot, ladder: Ladder) -> object:

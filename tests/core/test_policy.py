@@ -70,8 +70,16 @@ def delta(
     status: str = "ok",
     state: str = "changed",
 ) -> CellDelta:
-    base_cell = Cell(key, "ok", {metric: base}) if base is not None else None
-    head_cell = Cell(key, status, {metric: head}, reasons={metric: "no such section"})
+    base_cell = (
+        Cell(key.model, key.target, "ok", {metric: base}) if base is not None else None
+    )
+    head_cell = Cell(
+        key.model,
+        key.target,
+        status,
+        {metric: head},
+        reasons={metric: "no such section"},
+    )
     return CellDelta(
         key=key,
         state=state,
@@ -351,8 +359,8 @@ def test_a_state_finding_has_how_the_cell_ended() -> None:
     )
     newly_broken = delta("vm_bytes", 1, 1, state="newly-broken")
     ends = (
-        Cell(KEY, "failed", failure=crash),
-        Cell(KEY, "over-stack-limit", failure=gate),
+        Cell(KEY.model, KEY.target, "failed", failure=crash),
+        Cell(KEY.model, KEY.target, "over-stack-limit", failure=gate),
     )
     ended = [
         judge([replace(newly_broken, head=end)], [], {"newly-broken": "fail"}).findings[
@@ -441,8 +449,8 @@ def broken(base: Failure, head: Failure, model: str = "m") -> CellDelta:
         key=key,
         state="broken",
         metrics={},
-        base=Cell(key, "failed", failure=base),
-        head=Cell(key, "failed", failure=head),
+        base=Cell(key.model, key.target, "failed", failure=base),
+        head=Cell(key.model, key.target, "failed", failure=head),
     )
 
 
@@ -695,7 +703,10 @@ rules_ = st.lists(
 )
 cells_ = st.builds(
     lambda key, status, values: Cell(
-        key, status, dict(values) if status in ("ok", "over-stack-limit") else {}
+        key.model,
+        key.target,
+        status,
+        dict(values) if status in ("ok", "over-stack-limit") else {},
     ),
     st.builds(CellKey, st.sampled_from(["a", "ab", "b"]), st.sampled_from(["a", "b"])),
     st.sampled_from(["ok", "over-stack-limit", "failed", "unsupported"]),

@@ -310,8 +310,8 @@ def test_known_costs_move_a_model_that_looks_small_and_split_one_that_is_dear() 
     assert [sum(cell.model.name == "f" for cell in part) for part in parts] == [1, 1, 1]
     key, other_key = CellKey("a", "cpu"), CellKey("a", "vmvx")
     measured_once = [
-        Cell(key, "ok", {"compile_cpu_ms": 12}),
-        Cell(other_key, "ok", {"compile_cpu_ms": None}),
+        Cell(key.model, key.target, "ok", {"compile_cpu_ms": 12}),
+        Cell(other_key.model, other_key.target, "ok", {"compile_cpu_ms": None}),
     ]
     assert known_costs(measured_once) == {key: 12}
 
@@ -449,7 +449,8 @@ def measured(cells: Sequence[PlannedCell]) -> Snapshot:
         plain_snapshot(),
         cells=tuple(
             Cell(
-                cell.key,
+                cell.model.name,
+                cell.target.name,
                 "ok",
                 {"vm_bytes": cell.model.size_bytes},
                 command=cell.command(),
@@ -527,7 +528,12 @@ def test_a_model_that_compiles_nowhere_gets_one_line_with_its_first_diagnostic()
         "void compiles on no target: void is refused",
     )
     for message in ("", "\n", "\nsecond"):
-        wordless = Cell(RUN.cells[0].key, "failed", failure=Failure("compile", message))
+        wordless = Cell(
+            RUN.cells[0].model,
+            RUN.cells[0].target,
+            "failed",
+            failure=Failure("compile", message),
+        )
         assert unmeasured_models(replace(RUN, cells=(wordless,)), NONE) == (
             "a compiles on no target: ",
         )

@@ -28,16 +28,13 @@ from bot.core.snapshot import (
     STATUSES,
     Cell,
     CellKey,
-    CellRow,
     CompilerInfo,
     Dispatch,
     Snapshot,
-    SnapshotRow,
-    cell_of,
+    complete,
     from_json,
     from_lines,
     key_of,
-    row_of,
 )
 from bot.errors import InputError
 from bot.study.prepare import load_models
@@ -72,7 +69,7 @@ def refusal(text: str) -> str:
 
 def test_a_cell_with_an_artifact_is_measured_and_cells_are_sorted_and_unique() -> None:
     for status in STATUSES:
-        assert Cell(CellKey("bert", "vmvx"), status).measured is (
+        assert Cell("bert", "vmvx", status).measured is (
             status in {"ok", "over-stack-limit"}
         )
     keys = [CellKey("b", "a"), CellKey("a", "z"), CellKey("a", "b")]
@@ -102,10 +99,10 @@ def test_load_of_save_is_the_same_with_a_line_for_every_cell(
     ) == len(snapshot.cells)
     for cell in snapshot.cells:
         programs = {key_of(cell.program): cell.program} if cell.program else {}
-        row = decoded(
-            canonical(row_of(cell, next(iter(programs), None))), CellRow, "cell"
-        )
-        assert cell_of(row, programs, "cell") == cell
+        written = replace(cell, program=next(iter(programs), None))
+        read = decoded(canonical(written), Cell, "cell")
+        complete(read, programs, "cell")
+        assert read == cell
 
 
 @given(snapshots(), st.randoms(use_true_random=False))
@@ -131,7 +128,7 @@ def test_the_order_in_which_things_were_found_leaves_no_trace(
 
 def test_cells_of_one_model_share_their_program() -> None:
     cells = [
-        replace(SMALL.cells[0], key=CellKey("a", target)) for target in ("cuda", "vmvx")
+        replace(SMALL.cells[0], model="a", target=target) for target in ("cuda", "vmvx")
     ]
     text = to_json(replace(SMALL, cells=tuple(cells)))
     assert text.count(f'"structure":"{"t" * 16}"') == 1
@@ -167,9 +164,13 @@ def test_a_program_is_what_its_name_says(
 def test_unknown_values_are_null_in_metrics_and_left_out_of_dispatches() -> None:
     key = CellKey("a", "vmvx")
     cell = Cell(
-        key, "ok", {"vm_bytes": None}, (Dispatch("e", "p", "conv", stack_bytes=0),)
+        key.model,
+        key.target,
+        "ok",
+        {"vm_bytes": None},
+        (Dispatch("e", "p", "conv", stack_bytes=0),),
     )
-    plain = json.loads(canonical(row_of(cell)))
+    plain = json.loads(canonical(cell))
     assert plain["metrics"] == {"vm_bytes": None}
     assert plain["dispatches"] == [
         {"executable": "e", "name": "p", "kind": "conv", "stack_bytes": 0}
@@ -217,15 +218,16 @@ def test_the_text_names_no_directory_of_this_machine_and_no_time(
         cells = plan(models, (Target("vmvx", "vmvx"),))
         snapshot = replace(
             SMALL,
-            cells=tuple(Cell(cell.key, "ok", command=cell.command()) for cell in cells),
+            cells=tuple(
+                Cell(cell.model.name, cell.target.name, "ok", command=cell.command())
+                for cell in cells
+            ),
         )
         text = to_json(snapshot)
         assert "suite/a.mlir" in text and str(tmp_path) not in text
         assert not re.search(r'[ "=]/|\d\d:\d\d|20\d\d-\d\d', text)
     names = {
-        name
-        for cls in (SnapshotRow, CellRow, CompilerInfo)
-        for name in cls.__struct_fields__
+        name for cls in (Snapshot, Cell, CompilerInfo) for name in cls.__struct_fields__
     }
     assert not [name for name in names if re.search("time|date|path|host|user", name)]
 

@@ -15,7 +15,7 @@ from replacing import replace
 
 from bot.core.planned import Model, PlannedCell, Target
 from bot.core.runs import Price
-from bot.core.snapshot import Cell, CellKey, Dispatch, Failure
+from bot.core.snapshot import Cell, Dispatch, Failure
 from bot.fold.attempts import Attempt
 from bot.fold.audit import FOLD_KINDS, BeforeAfter, FoldCell
 from bot.fold.auditing import Audited, model_of
@@ -73,9 +73,7 @@ class World:
 
     def _cell(self, groups: Sequence[Group]) -> Cell:
         if message := self.fails(groups):
-            return Cell(
-                CellKey("m", "t"), "failed", failure=Failure("compile", message)
-            )
+            return Cell("m", "t", "failed", failure=Failure("compile", message))
         sizes = dict(self.code)
         for group in groups:
             whole = sum(sizes.pop(name) for name in group)
@@ -92,7 +90,8 @@ class World:
             for name, size in sorted(sizes.items())
         )
         return Cell(
-            CellKey("m", "t"),
+            "m",
+            "t",
             "ok",
             {"artifact_bytes": HOST_BYTES + sites + sum(sizes.values())},
             rows,
@@ -535,9 +534,7 @@ def test_the_fewest_executables_of_cells_whose_outputs_do_not_differ(
     planned = PlannedCell(
         Model(name="m", path="", shown="", digest="", size_bytes=0), Target("a", "vmvx")
     )
-    measured = Cell(
-        CellKey("m", "a"), "ok", {"dispatch_regions": 64, "executables": 30}
-    )
+    measured = Cell("m", "a", "ok", {"dispatch_regions": 64, "executables": 30})
     model = model_of([Audited(measured, planned, failure="no bindings")], cells)
     assert (model.model, model.regions, model.today, model.folded) == (
         "m",

@@ -264,7 +264,8 @@ def test_totals_add_up_and_take_nothing_from_gaps(rows: list[list[int | None]]) 
     for column in range(3):
         cells = (
             Cell(
-                CellKey(f"m{index}", "t"),
+                f"m{index}",
+                "t",
                 "failed" if row[column] is None else "ok",
                 dict.fromkeys(TRACKED, row[column]),
             )

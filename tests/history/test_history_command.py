@@ -20,7 +20,7 @@ from series import write
 
 from bot.cli.main import main
 from bot.core.baseline import Entry
-from bot.core.snapshot import lines, rows_of
+from bot.core.snapshot import snapshot_lines
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore
 from bot.system.git import Git
@@ -308,7 +308,7 @@ def test_globs_and_lists_of_snapshots_in_any_order(
     monkeypatch.chdir(tmp_path)
     for release in make.RELEASES:
         Path(f"{release}.json").write_bytes(
-            b"".join(lines(rows_of(make.stored(release))))
+            b"".join(snapshot_lines(make.stored(release)))
         )
     assert run("--releases", "*.json", "--config", "default") == 0
     assert names() == [*make.RELEASES], "by version, not as names are sorted"

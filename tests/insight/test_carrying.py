@@ -17,7 +17,7 @@ from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, RootCause
 from bot.core.ladder import Climb, Ladder, Rung, carried
 from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, KnobProof
-from bot.core.snapshot import Snapshot, from_json, lines, rows_of
+from bot.core.snapshot import Snapshot, from_json, snapshot_lines
 from bot.core.trace import LLVM
 from bot.errors import InputError
 from bot.explain.carrying import OTHER_SOURCE, claim_of
@@ -73,7 +73,7 @@ def explained(
 ) -> tuple[DispatchDelta, RootCause]:
     base = side("b", experiments.base.code_bytes, base_knobs)
     head = side("h", experiments.head.code_bytes, head_knobs, experiments)
-    assert from_json(b"".join(lines(rows_of(head)))) == head
+    assert from_json(b"".join(snapshot_lines(head))) == head
     deltas = diff(base, head)
     explanation_by_key = explanations(base, head, deltas)
     (delta,) = explanation_by_key[KEY].dispatches
@@ -281,7 +281,7 @@ def test_a_forged_proof_is_refused(change: dict[str, object], why: str) -> None:
         HEAD_KNOBS,
         ladder((32013, 32013, 32055, 7949, 7949, 7949, 7949), proof),
     )
-    document = json.loads(b"".join(lines(rows_of(head))))
+    document = json.loads(b"".join(snapshot_lines(head)))
     (experiments,) = document["cells"][0]["ladders"].values()
     experiments["knobs"] |= change
     with pytest.raises(InputError, match=r"\S") as refused:

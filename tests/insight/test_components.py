@@ -74,7 +74,12 @@ def cell(
 ) -> Cell:
     program = Program(sites=tuple(Site(entry, place) for entry, place in sites))
     return Cell(
-        KEY, "ok", {"executable_bytes": whole}, tuple(dispatches), program=program
+        KEY.model,
+        KEY.target,
+        "ok",
+        {"executable_bytes": whole},
+        tuple(dispatches),
+        program=program,
     )
 
 
@@ -298,10 +303,15 @@ MANY = 9 * 10**15
         ),
         # what is not known is None
         (
-            Cell(KEY, "ok", {"executable_bytes": 50}, (one("e", None),)),
+            Cell(
+                KEY.model, KEY.target, "ok", {"executable_bytes": 50}, (one("e", None),)
+            ),
             {UNATTRIBUTED: (None, 50, None)},
         ),
-        (Cell(KEY, "ok", {}, (one("e", None),)), {UNATTRIBUTED: (None, None, None)}),
+        (
+            Cell(KEY.model, KEY.target, "ok", {}, (one("e", None),)),
+            {UNATTRIBUTED: (None, None, None)},
+        ),
         (
             cell([one("e", 1), one("f", 1, 3)], [("e", "a"), ("f", "b")]),
             {"a": (1, None, None), "b": (1, 3, None)},

@@ -96,7 +96,7 @@ told = st.builds(
 
 
 def found_in(explanations: dict[CellKey, Explanation]) -> tuple[RootCause, ...]:
-    cell = Cell(KEYS[0], "ok", command="iree-compile -")
+    cell = Cell(KEYS[0].model, KEYS[0].target, "ok", command="iree-compile -")
     return root_causes(
         [
             CellDelta(key=key, state="changed", metrics={}, base=cell, head=cell)
@@ -233,7 +233,7 @@ def test_a_knob_of_a_cpu_is_not_that_of_a_gpu() -> None:
     explanations_of_keys = {
         key: Explanation(None, None, "", (wider,)) for key in KEYS[:2]
     }
-    cell = Cell(KEYS[0], "ok")
+    cell = Cell(KEYS[0].model, KEYS[0].target, "ok")
     deltas = [
         CellDelta(key=key, state="changed", metrics={}, base=cell, head=cell)
         for key in KEYS
@@ -307,7 +307,11 @@ def test_knobs_of_a_configuration(base: str, head: str) -> None:
 def test_regions_are_formed_differently_only_where_a_side_lacks_one() -> None:
     key = KEYS[0]
     cell = CellDelta(
-        key=key, state="changed", metrics={}, base=Cell(key, "ok"), head=Cell(key, "ok")
+        key=key,
+        state="changed",
+        metrics={},
+        base=Cell(key.model, key.target, "ok"),
+        head=Cell(key.model, key.target, "ok"),
     )
     encoded = replace(pair("fusion", 100, 140), matched="same-kind-and-component")
     unpaired = DispatchDelta(

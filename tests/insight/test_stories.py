@@ -97,7 +97,8 @@ def test_cells_that_are_the_same_or_not_measured_have_no_story() -> None:
     base = made(*ROWS)
     assert _told(_side(base), _side(base)) == {}
     failed = Cell(
-        base.key,
+        base.model,
+        base.target,
         "failed",
         failure=Failure("compile", "x.py:4:0: error: failed to distribute", 1),
     )
@@ -259,7 +260,7 @@ def made_of(parts: dict[str, int], *two: Dispatch) -> Cell:
     metrics["executable_bytes"] = sum(
         size for part, size in parts.items() if part.startswith("executables/")
     )
-    return Cell(VULKAN, "ok", metrics, two, parts=parts)
+    return Cell(VULKAN.model, VULKAN.target, "ok", metrics, two, parts=parts)
 
 
 def row(

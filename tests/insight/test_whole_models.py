@@ -14,7 +14,6 @@ from bot.core.json_text import counts_text
 from bot.core.program import Program, Site
 from bot.core.snapshot import (
     Cell,
-    CellKey,
     CompilerInfo,
     ModelEdit,
     Snapshot,
@@ -46,7 +45,8 @@ def read(
 ) -> Cell:
     status = "ok" if program else "failed"
     return Cell(
-        CellKey(model, target),
+        model,
+        target,
         status,
         program=program,
         command=command or f"iree-compile - < {model}.mlir",

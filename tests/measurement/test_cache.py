@@ -33,11 +33,12 @@ from bot.compiler.measuring_code import (
 from bot.core import policy as lasting
 from bot.core.json_text import canonical
 from bot.core.policy import here
-from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, row_of
+from bot.core.snapshot import Cell, Dispatch, Failure
 
 KEY = digest_of("a key")
 CELL = Cell(
-    CellKey("bert", "rocm"),
+    "bert",
+    "rocm",
     "ok",
     metrics={"artifact_bytes": 4321, "stack_max_bytes": None},
     dispatches=(
@@ -57,12 +58,10 @@ CELL = Cell(
 
 def failed(stage: str, signal: str | None = None) -> Cell:
     status = "timeout" if stage == "timeout" else "failed"
-    return Cell(
-        CellKey("bert", "rocm"), status, failure=Failure(stage, "error: no", 1, signal)
-    )
+    return Cell("bert", "rocm", status, failure=Failure(stage, "error: no", 1, signal))
 
 
-ROW: dict[str, Any] = json.loads(canonical(row_of(CELL)))
+ROW: dict[str, Any] = json.loads(canonical(CELL))
 
 
 def entry(root: Path) -> Path:

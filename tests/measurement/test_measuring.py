@@ -254,7 +254,7 @@ def test_an_unsupported_target_is_a_row(tmp_path: Path) -> None:
     rows = by_key(snapshots["head"])
     failure = Failure("target", "needs a module of its own")
     assert rows[CellKey("alpha", "vmvx-inline")] == Cell(
-        CellKey("alpha", "vmvx-inline"), "unsupported", failure=failure
+        "alpha", "vmvx-inline", "unsupported", failure=failure
     )
     assert rows[CellKey("alpha", "vmvx")].status == "ok"
     assert heard.plans[0][:2] == (1, 0)

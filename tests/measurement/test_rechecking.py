@@ -21,7 +21,6 @@ from bot.core.planned import PlannedCell, Target
 from bot.core.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.snapshot import (
     Cell,
-    CellKey,
     CompilerInfo,
     Failure,
     Snapshot,
@@ -60,13 +59,14 @@ def snapshot(sizes: dict[str, int | None]) -> Snapshot:
     cells = [
         (
             Cell(
-                CellKey(name, "vmvx"),
+                name,
+                "vmvx",
                 "ok",
                 {"artifact_bytes": size},
                 artifact_digest=str(size),
             )
             if size is not None
-            else Cell(CellKey(name, "vmvx"), "failed", failure=Failure("compile", "no"))
+            else Cell(name, "vmvx", "failed", failure=Failure("compile", "no"))
         )
         for name, size in sorted(sizes.items())
     ]

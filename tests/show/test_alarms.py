@@ -196,7 +196,14 @@ def failing(**messages: Failure) -> make.Edit:
         return (
             found
             if failure is None
-            else Cell(key, "failed", failure=failure, command=found.command, compiles=2)
+            else Cell(
+                key.model,
+                key.target,
+                "failed",
+                failure=failure,
+                command=found.command,
+                compiles=2,
+            )
         )
 
     return edit

@@ -124,7 +124,7 @@ def test_every_address_is_there_once_and_every_link_leads_to_one(name: str) -> N
     } <= addresses
 
 
-_NOTHING = Cell(CellKey("", ""), "failed")
+_NOTHING = Cell("", "", "failed")
 
 
 def test_golden() -> None:

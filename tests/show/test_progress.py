@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from rich.console import Console
 
-from bot.core.snapshot import Cell, CellKey, Failure
+from bot.core.snapshot import Cell, Failure
 from bot.show.progress import MeasureProgress
 
-GOOD = Cell(CellKey("bert", "vmvx"), "ok")
-BAD = Cell(CellKey("gpt2", "vmvx"), "failed", failure=Failure("compile", "refused"))
+GOOD = Cell("bert", "vmvx", "ok")
+BAD = Cell("gpt2", "vmvx", "failed", failure=Failure("compile", "refused"))
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ def common_lines() -> Sequence[bytes]:
 
 def _repeated(snapshot: Snapshot, keys: dict[CellKey, list[CellKey]]) -> Snapshot:
     cells = [
-        replace(cell, key=key)
+        replace(cell, model=key.model, target=key.target)
         for cell in snapshot.cells
         for key in keys.get(cell.key, ())
     ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bot.core.report import Report, report_lines
-from bot.core.snapshot import Snapshot, lines, rows_of
+from bot.core.snapshot import Snapshot, snapshot_lines
 
 
 def to_json(snapshot: Snapshot) -> str:
     """The text of `snapshot.json`."""
-    return b"".join(lines(rows_of(snapshot))).decode()
+    return b"".join(snapshot_lines(snapshot)).decode()
 
 
 def report_to_json(report: Report) -> str:

@@ -12,7 +12,6 @@ from bot.core.lab import SAME, Experiment, Lab
 from bot.core.runs import Price, Run
 from bot.core.snapshot import (
     Cell,
-    CellKey,
     CompileOutcome,
     CompilerInfo,
     Failure,
@@ -60,7 +59,8 @@ def cell(
     """A measured cell; `values` in place of COUNTS."""
     all_values = {**COUNTS, **(values or {})}
     built = Cell(
-        CellKey(model, target),
+        model,
+        target,
         status,
         all_values,
         failure=Failure("stack-limit", failure) if failure else None,
@@ -80,7 +80,7 @@ def failed(
 ) -> Measured:
     """A cell that was not measured."""
     return Measured(
-        variant, Cell(CellKey(model, target), status, failure=Failure("compile", why))
+        variant, Cell(model, target, status, failure=Failure("compile", why))
     )
 
 

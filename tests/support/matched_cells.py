@@ -64,7 +64,8 @@ def made(
     ]
     program = Program(dict(phases), tuple(sources), tuple(sites))
     return Cell(
-        KEY,
+        KEY.model,
+        KEY.target,
         "ok",
         {},
         tuple(dispatches),

@@ -137,7 +137,8 @@ def cell(key: CellKey, backend: str, dispatches: int = 3) -> Cell:
         for i in range(dispatches)
     )
     return Cell(
-        key=key,
+        model=key.model,
+        target=key.target,
         status="ok",
         metrics=metrics(str(key), key.target),
         dispatches=rows,
@@ -174,7 +175,8 @@ def failed(
 ) -> Cell:
     """The cell as one that does not compile."""
     return Cell(
-        found.key,
+        found.model,
+        found.target,
         "failed",
         failure=Failure(stage, message, exit_code),
         command=found.command,
@@ -233,7 +235,7 @@ def unsupported(side: Snapshot) -> Snapshot:
         "it makes no executables of its own: its code is inlined into the host program",
     )
     cells = [
-        Cell(CellKey(model, "vmvx-inline"), "unsupported", failure=reason)
+        Cell(model, "vmvx-inline", "unsupported", failure=reason)
         for model in side.models
     ]
     all_cells = tuple(sorted((*side.cells, *cells), key=lambda found: found.key))
@@ -487,7 +489,9 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
     def edit(key: CellKey, found: Cell) -> Cell | None:
         if key == timeout:
             failure = Failure("timeout", "not finished after 1800 s")
-            return Cell(key, "timeout", failure=failure, command=found.command)
+            return Cell(
+                key.model, key.target, "timeout", failure=failure, command=found.command
+            )
         return None if (key in gone if gone else key != kept_key) else found
 
     base, head = (

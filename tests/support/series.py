@@ -8,7 +8,7 @@ from pathlib import Path
 from replacing import replace
 from report_factory import failed, snapshot, with_metrics
 
-from bot.core.snapshot import Cell, CellKey, CompileOutcome, Snapshot, lines, rows_of
+from bot.core.snapshot import Cell, CellKey, CompileOutcome, Snapshot, snapshot_lines
 
 MODELS = ("bert_l4_f32_s128", "mobilenet_v1_f32_224")
 TARGETS = {"llvm-cpu-x86_64": "llvm-cpu", "vmvx": "vmvx"}
@@ -64,7 +64,7 @@ def side(version: str, value: Value, metric: str = "artifact_bytes") -> Snapshot
 def write(path: Path, made: Snapshot) -> Path:
     """One `snapshot.json`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(lines(rows_of(made))))
+    path.write_bytes(b"".join(snapshot_lines(made)))
     return path
 
 

@@ -141,7 +141,8 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
         )
     )
     return Cell(
-        key,
+        key.model,
+        key.target,
         status,
         metrics=metric_values,
         dispatches=rows,
@@ -210,7 +211,8 @@ def plain_snapshot(*rows: tuple[str, str, str], **changes: Any) -> Snapshot:
     """
     built = [
         Cell(
-            CellKey(model, target),
+            model,
+            target,
             status,
             metrics=(
                 {"artifact_bytes": 1000, "executables": 2} if status in MEASURED else {}

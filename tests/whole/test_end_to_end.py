@@ -27,7 +27,7 @@ from real_compilers import own_cache as cache_of
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.snapshot import Cell, Snapshot, from_json, lines, rows_of
+from bot.core.snapshot import Cell, Snapshot, from_json, snapshot_lines
 from bot.study.prepare import load_snapshot
 
 SUITE = ROOT / "tests/fixtures/e2e"
@@ -265,7 +265,10 @@ def test_counts_are_those_of_the_compilers_statistics(
         option = "--iree-scheduling-dump-statistics"
         options = f"{option}-format=json {option}-file=statistics.json"
         counted = Cell(
-            cell.key, "ok", command=cell.command.replace(" -o ", f" {options} -o ")
+            cell.model,
+            cell.target,
+            "ok",
+            command=cell.command.replace(" -o ", f" {options} -o "),
         )
         run_command(counted, version, tmp_path / version, SUITE / "models/tiny.mlir")
         statistics = json.loads((tmp_path / version / "statistics.json").read_text())[
@@ -388,7 +391,7 @@ def test_shards_merge_into_the_unsharded_snapshot(
     bare = replace(
         whole, cells=tuple(replace(cell, traces={}, ladders={}) for cell in whole.cells)
     )
-    assert (tmp_path / "all.json").read_bytes() == b"".join(lines(rows_of(bare)))
+    assert (tmp_path / "all.json").read_bytes() == b"".join(snapshot_lines(bare))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
