@@ -36,7 +36,8 @@ from compiler_figures import (
 from evidence_page import table
 from evidence_work import PAIR, Section, Work, alone, home_of, plain, require
 
-from bot.core.snapshot import Cell, from_json
+from bot.core.snapshot import Cell
+from bot.core.snapshot_json import from_json
 
 TRIES = 6
 SHOWN = 40

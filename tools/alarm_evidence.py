@@ -28,7 +28,7 @@ from evidence_work import PAIR, Section, Work, alone, home_of, plain, require
 from repeat_evidence import name_of
 
 from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES
-from bot.core.snapshot import from_json
+from bot.core.snapshot_json import from_json
 
 SECOND_SOURCE = frozenset(
     {

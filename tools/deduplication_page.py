@@ -11,7 +11,8 @@ from places import ROOT
 
 from bot.core.deduplication import EXECUTABLES, REGIONS, deduplication_of
 from bot.core.delta import value_of
-from bot.core.snapshot import Cell, Snapshot, from_json
+from bot.core.snapshot import Cell, Snapshot
+from bot.core.snapshot_json import from_json
 from bot.show.deduplication import folded_words
 from bot.show.escape import md_code
 from bot.show.filters import UNKNOWN, amount, plural

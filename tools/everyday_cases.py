@@ -24,7 +24,8 @@ from places import ROOT
 from bot.config.configuration import load_config
 from bot.config.requirements import sought_compiler
 from bot.core.planned import SIDES
-from bot.core.snapshot import Snapshot, snapshot_lines
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import snapshot_lines
 from bot.study.prepare import Request, Work
 from bot.study.tracing import traced
 from bot.system.defaults import cores, default_cache

@@ -18,7 +18,8 @@ from places import ROOT
 
 from bot.compiler.diagnostics import failure, without_places
 from bot.core.planned import SIDES
-from bot.core.snapshot import Cell, Snapshot, from_json
+from bot.core.snapshot import Cell, Snapshot
+from bot.core.snapshot_json import from_json
 from bot.system.processes import Outcome
 
 SMALL = (

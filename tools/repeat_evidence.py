@@ -20,7 +20,8 @@ from evidence_work import PAIR, Machine, Section, Work, alone, home_of, require
 from printed_commands import Side, ran
 
 from bot.core.metrics import METRICS
-from bot.core.snapshot import Cell, Snapshot, from_json
+from bot.core.snapshot import Cell, Snapshot
+from bot.core.snapshot_json import from_json
 
 TIMES = frozenset({"compile_cpu_ms", "compile_peak_rss_kib"})
 EXACT = frozenset(metric.id for metric in METRICS if metric.exact)

@@ -17,16 +17,10 @@ from pathlib import Path
 
 from replacing import replace
 
+from bot.core.digest import written
 from bot.core.metrics import TABLES
-from bot.core.snapshot import (
-    Cell,
-    CellKey,
-    Dispatch,
-    Snapshot,
-    from_lines,
-    snapshot_lines,
-    written,
-)
+from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
+from bot.core.snapshot_json import from_lines, snapshot_lines
 
 CELLS = 5000
 # The bounds: CPU time as a multiple of that of `json`, and peak memory

@@ -28,7 +28,8 @@ from places import ROOT
 from replacing import replace
 
 from bot.core.baseline import Entry
-from bot.core.snapshot import Cell, CellKey, Snapshot, from_json
+from bot.core.snapshot import Cell, CellKey, Snapshot
+from bot.core.snapshot_json import from_json
 from bot.store.data_branch import DataBranch
 from bot.system.git import Git
 from bot.system.processes import Cancel

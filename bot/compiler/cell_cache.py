@@ -23,13 +23,15 @@ from bot.compiler.importing import importer_version
 from bot.compiler.measuring_code import measured_by
 from bot.compiler.ptxas import assembler_of, installed
 from bot.compiler.storage import add, read, touch
+from bot.core.digest import is_digest
 from bot.core.json_text import canonical, decoded
 from bot.core.metrics import OwnMetrics
 from bot.core.planned import PlannedCell
 from bot.core.policy import lasts
 from bot.core.program import Program
 from bot.core.record import Record
-from bot.core.snapshot import Cell, complete, is_digest, key_of
+from bot.core.snapshot import Cell
+from bot.core.snapshot_json import complete, key_of
 from bot.errors import BotError
 
 

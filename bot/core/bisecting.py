@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from bot.core.comparable import comparable
 from bot.core.record import Count, Record
-from bot.core.snapshot import Cell, comparable
+from bot.core.snapshot import Cell
 
 BISECT_SCHEMA = "code-size-bisect/1"
 Judged = Literal["good", "bad", "skipped"]

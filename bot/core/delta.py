@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from bot.core.comparable import comparable
 from bot.core.metrics import (
     INEXACT,
     METRIC_BY_ID,
@@ -21,15 +22,7 @@ from bot.core.metrics import (
 )
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.record import Small, Value, certain, difference, spread
-from bot.core.snapshot import (
-    UNLISTED,
-    Cell,
-    CellKey,
-    CompileOutcome,
-    Metrics,
-    Snapshot,
-    comparable,
-)
+from bot.core.snapshot import UNLISTED, Cell, CellKey, CompileOutcome, Metrics, Snapshot
 
 _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
 

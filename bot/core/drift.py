@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bot.core.json_text import lines
 from bot.core.record import Amount, Count, Name, Record, Small
 from bot.core.slow_growth import Growth
-from bot.core.snapshot import CellKey, lines
+from bot.core.snapshot import CellKey
 
 WEEKLY_SCHEMA = "code-size-weekly/1"
 

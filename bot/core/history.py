@@ -10,10 +10,11 @@ from functools import cached_property
 
 from bot.core.delta import seen_values, value_of
 from bot.core.explanation import Step
+from bot.core.json_text import filled, lines
 from bot.core.metrics import METRIC_BY_ID, METRICS
 from bot.core.record import Amount, Count, Name, Record, Small, lowest, range_of
 from bot.core.slow_growth import Grown, Growth, Point
-from bot.core.snapshot import Cell, CellKey, Metrics, Snapshot, filled, lines
+from bot.core.snapshot import Cell, CellKey, Metrics, Snapshot
 from bot.core.study import UNMEASURED, Study, Variant
 
 HISTORY_SCHEMA = "code-size-history/1"

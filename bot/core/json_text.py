@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from threading import Lock
 from typing import Any, TypeVar
@@ -56,6 +56,7 @@ _T = TypeVar("_T")
 _SHOWN_CHARACTERS = 200
 _ENCODER = msgspec.json.Encoder(order="sorted")
 _made: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(msgspec.json.Decoder)
+_PILED = frozenset({"cells", "points"})  # each entry on a line of its own
 _ONE_AT_A_TIME = Lock()
 """The library fills in what it knows of a type when it is first asked for.
 
@@ -71,6 +72,51 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 def canonical(value: Any) -> bytes:
     """Sorted keys, no blanks, UTF-8: equal values give equal bytes."""
     return _ENCODER.encode(value)
+
+
+def lines(
+    record: msgspec.Struct | Mapping[str, Any], cells: Iterable[Any] | None = None
+) -> Iterator[bytes]:
+    """Yield the canonical JSON of one object.
+
+    Sorted keys, and a line for each field that is set, for each cell and program.
+
+    `cells`: come one by one, in place of the record's own.
+    """
+    if not isinstance(record, Mapping):
+        record = {name: getattr(record, name) for name in record.__struct_fields__}
+    fields = {
+        name: value for name, value in record.items() if value is not msgspec.UNSET
+    }
+    for index, (name, value) in enumerate(sorted(fields.items())):
+        yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
+        if name in _PILED:
+            yield from _piled(b"[]", map(canonical, value if cells is None else cells))
+        elif name == "programs":
+            entries = (
+                canonical(key) + b":" + canonical(value[key]) for key in sorted(value)
+            )
+            yield from _piled(b"{}", entries)
+        else:
+            yield canonical(value) + b"\n"
+    yield b"}\n"
+
+
+def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
+    yield brackets[:1]
+    for number, entry in enumerate(entries):
+        yield (b",\n" if number else b"\n") + entry
+    yield brackets[1:] + b"\n"
+
+
+def filled(**values: object) -> dict[str, object]:
+    """Return the values that say something.
+
+    Numbers, 0 included, and what is not empty.
+    """
+    return {
+        name: value for name, value in values.items() if value or isinstance(value, int)
+    }
 
 
 def decoded(

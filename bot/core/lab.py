@@ -15,10 +15,11 @@ from msgspec import structs
 
 from bot.core.delta import seen_values, value_of
 from bot.core.growth import DepthGrowth, growths
+from bot.core.json_text import filled, lines
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.record import Small, Value, largest, total
 from bot.core.runs import Run
-from bot.core.snapshot import Cell, CellKey, filled, lines
+from bot.core.snapshot import Cell, CellKey
 from bot.core.study import Study, Variant
 from bot.core.times import CompileTimes
 

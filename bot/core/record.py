@@ -18,7 +18,7 @@ DIGEST = r"\A[A-Za-z0-9_-]{16}\Z"
 Digest = Annotated[str, msgspec.Meta(pattern=DIGEST)]
 """A digest of code or IR.
 
-The first 96 bits of a SHA-256, as `bot.core.snapshot.written` writes them.
+The first 96 bits of a SHA-256, as `bot.core.digest.written` writes them.
 """
 
 

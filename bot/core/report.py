@@ -10,21 +10,13 @@ import msgspec
 from bot.core.defaults import TriedDefault, TriedDefaults
 from bot.core.delta import CellDelta
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, Tally
-from bot.core.json_text import decoded, require_schema
+from bot.core.json_text import decoded, filled, lines, require_schema
 from bot.core.policy import Verdict
 from bot.core.program import Family
 from bot.core.proof import UNPROVED, Proof
 from bot.core.record import Amount, Count, Record, Small, always
 from bot.core.run_times import RunTimes
-from bot.core.snapshot import (
-    CellKey,
-    CompilerInfo,
-    Failure,
-    ModelEdit,
-    Snapshot,
-    filled,
-    lines,
-)
+from bot.core.snapshot import CellKey, CompilerInfo, Failure, ModelEdit, Snapshot
 
 REPORT_SCHEMA = "code-size-report/1"
 

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from bot.core.comparable import changed_inputs
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
     CAUSE_WORDS,
@@ -33,7 +34,7 @@ from bot.core.metrics import CODE, CONSTANTS, TABLES, VM, part_words
 from bot.core.parting import parting
 from bot.core.program import Source
 from bot.core.program_proof import ProgramPassProof
-from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot, changed_inputs
+from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
 from bot.core.trace import PROGRAM, REGION, Parting, TraceRow, operation_words
 from bot.explain.carrying import (
     carried_by,

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from bot.core.digest import written
 from bot.core.json_text import counts_text
 from bot.core.program import Program, Source
 from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
-from bot.core.snapshot import written
 
 # Results kept for the objects they were worked out of.
 #

@@ -8,9 +8,10 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
+from bot.core.json_text import lines
 from bot.core.record import Count, Name, Record, always
 from bot.core.runs import Price
-from bot.core.snapshot import CompilerInfo, lines
+from bot.core.snapshot import CompilerInfo
 
 FOLD_SCHEMA = "code-size-fold/1"
 

@@ -21,7 +21,8 @@ from bot.core.json_text import canonical, decoded, require_schema
 from bot.core.record import Record, always
 from bot.core.report import Baseline
 from bot.core.run_times import RunTimes
-from bot.core.snapshot import Snapshot, from_json
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import from_json
 from bot.errors import (
     BotError,
     CompilerUnavailable,

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bot.core.snapshot import written
+from bot.core.digest import written
 from bot.errors import MalformedBinary
 
 WORK_PER_BYTE = 64

@@ -14,7 +14,8 @@ from msgspec import structs
 
 from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
 from bot.core.report import Report, report_lines
-from bot.core.snapshot import Snapshot, snapshot_lines
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import snapshot_lines
 from bot.errors import BotError, InputError, TemplateError
 from bot.show.alarms import finding_words
 from bot.show.blocks import Limits, by, plain

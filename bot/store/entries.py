@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.core.baseline import Entry, kept
-from bot.core.snapshot import Snapshot, from_json, snapshot_lines
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import from_json, snapshot_lines
 from bot.errors import InputError, UsageError
 from bot.system.files import read_bounded, write_atomically
 

@@ -21,11 +21,12 @@ from bot.compiler.compiling import (
     STRATEGIES,
 )
 from bot.compiler.ptxas import BACKEND, Assembler, assembler_of
+from bot.core.digest import written
 from bot.core.planned import LIFTED, PlannedCell
 from bot.core.policy import is_local
 from bot.core.program import HASHED_PHASES, SOURCES, Program
 from bot.core.reading import Measurement, Products, ProgramFacts
-from bot.core.snapshot import NOT_SHIPPED, Cell, Failure, written
+from bot.core.snapshot import NOT_SHIPPED, Cell, Failure
 from bot.errors import InputError, MalformedBinary
 from bot.explain.texts import describe, shown_texts
 from bot.readers.ir_facts import alloca_bytes, program_facts, strategies

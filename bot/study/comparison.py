@@ -22,13 +22,14 @@ from msgspec import structs
 
 from bot.config.configuration import Config, load_config
 from bot.config.requirements import pinned_here
+from bot.core.comparable import other_version
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation, Step, StepCause
 from bot.core.planned import SIDES, only_cell
 from bot.core.policy import VerdictStatus, judge, status_of
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
-from bot.core.snapshot import CellKey, Snapshot, other_version
+from bot.core.snapshot import CellKey, Snapshot
 from bot.core.spec import MOVING, Sought
 from bot.errors import NoVerdict, UsageError
 from bot.explain.explanations import changed_models, explanations

@@ -30,7 +30,8 @@ from bot.config.targets import unfit_for_iree
 from bot.core.planned import Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.report import Report
 from bot.core.sharding import assigned, shard
-from bot.core.snapshot import Snapshot, from_lines
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import from_lines
 from bot.core.spec import RESOLVED, Places, Sought
 from bot.errors import InputError, OutputError, UsageError
 from bot.study.commits import Commit, as_commit, open_commit

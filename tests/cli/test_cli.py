@@ -23,7 +23,8 @@ from strategies import plain_snapshot
 from bot import __version__
 from bot.cli.main import main
 from bot.core.planned import COMMON_FLAGS
-from bot.core.snapshot import Snapshot, from_json
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import from_json
 
 FILES = [
     "base.json",

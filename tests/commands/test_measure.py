@@ -10,7 +10,7 @@ from fake_compiler import TEMPLATES, install, install_native, write_model
 
 from bot.cli.main import main
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.snapshot import from_json
+from bot.core.snapshot_json import from_json
 
 CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx, rocm]\n"
 Measured = Callable[..., tuple[int, list[str]]]

@@ -11,22 +11,18 @@ from hypothesis import given
 from replacing import replace
 from strategies import plain_snapshot, snapshots
 
+from bot.core.comparable import ASSEMBLED, FIRST, TOO_OLD, comparable, other_version
 from bot.core.delta import STATES, CellDelta, MetricDelta, diff, exact_changes
 from bot.core.metrics import METRIC_IDS
 from bot.core.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.snapshot import (
-    ASSEMBLED,
-    FIRST,
     STATUSES,
-    TOO_OLD,
     Cell,
     CellKey,
     CompileOutcome,
     Dispatch,
     Failure,
     Snapshot,
-    comparable,
-    other_version,
 )
 
 KEY = CellKey("bert", "vmvx")

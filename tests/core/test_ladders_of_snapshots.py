@@ -10,14 +10,8 @@ from replacing import replace
 
 from bot.core.delta import diff
 from bot.core.ladder import Climb, Ladder, Rung
-from bot.core.snapshot import (
-    Cell,
-    CellKey,
-    Dispatch,
-    Snapshot,
-    from_json,
-    snapshot_lines,
-)
+from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
+from bot.core.snapshot_json import from_json, snapshot_lines
 from bot.errors import InputError
 from bot.explain.explanations import explanations
 

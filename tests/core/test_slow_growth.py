@@ -14,7 +14,8 @@ from bot.core.slow_growth import (
     release_point,
     window_point,
 )
-from bot.core.snapshot import Accepted, Snapshot, from_json
+from bot.core.snapshot import Accepted, Snapshot
+from bot.core.snapshot_json import from_json
 
 COMMITS = tuple(letter * 40 for letter in "abcde")  # the newest first
 NEWEST, SECOND, THIRD, FOURTH, OLDEST = COMMITS

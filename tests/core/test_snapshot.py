@@ -24,18 +24,8 @@ from bot.compiler.cell_cache import TextStore
 from bot.core.json_text import canonical, decoded
 from bot.core.planned import Target, plan
 from bot.core.program import Family, Program, Site, Source
-from bot.core.snapshot import (
-    STATUSES,
-    Cell,
-    CellKey,
-    CompilerInfo,
-    Dispatch,
-    Snapshot,
-    complete,
-    from_json,
-    from_lines,
-    key_of,
-)
+from bot.core.snapshot import STATUSES, Cell, CellKey, CompilerInfo, Dispatch, Snapshot
+from bot.core.snapshot_json import complete, from_json, from_lines, key_of
 from bot.errors import InputError
 from bot.study.prepare import load_models
 

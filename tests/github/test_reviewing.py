@@ -14,7 +14,7 @@ from github_runner import MARKER, event, git
 from replacing import replace
 
 from bot.core.baseline import Entry, kept
-from bot.core.snapshot import from_json
+from bot.core.snapshot_json import from_json
 from bot.store.entries import path_of, unpack
 
 

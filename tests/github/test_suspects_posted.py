@@ -17,7 +17,8 @@ from posting_stage import NUMBER, RUN, Stage, sides
 from replacing import replace
 
 from bot.core.baseline import Entry
-from bot.core.snapshot import SourceInfo, from_json
+from bot.core.snapshot import SourceInfo
+from bot.core.snapshot_json import from_json
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from series import write
 
 from bot.cli.main import main
 from bot.core.baseline import Entry
-from bot.core.snapshot import snapshot_lines
+from bot.core.snapshot_json import snapshot_lines
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore
 from bot.system.git import Git

@@ -17,7 +17,8 @@ from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, RootCause
 from bot.core.ladder import Climb, Ladder, Rung, carried
 from bot.core.proof import NOT_TRIED, PARTLY, PROVED, REFUTED, KnobProof
-from bot.core.snapshot import Snapshot, from_json, snapshot_lines
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import from_json, snapshot_lines
 from bot.core.trace import LLVM
 from bot.errors import InputError
 from bot.explain.carrying import OTHER_SOURCE, claim_of

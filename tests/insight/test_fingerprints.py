@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replacing import replace
 
+from bot.core.digest import is_digest
 from bot.core.program import Site, Source
 from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
-from bot.core.snapshot import is_digest
 from bot.explain.texts import describe, fingerprint, shown_texts
 
 ALL = [text for name in MODELS for text in recorded(name)]

@@ -12,13 +12,7 @@ from strategies import snapshots as any_snapshots
 from bot.core.baseline import kept
 from bot.core.json_text import counts_text
 from bot.core.program import Program, Site
-from bot.core.snapshot import (
-    Cell,
-    CompilerInfo,
-    ModelEdit,
-    Snapshot,
-    SourceInfo,
-)
+from bot.core.snapshot import Cell, CompilerInfo, ModelEdit, Snapshot, SourceInfo
 from bot.explain.whole_models import model_edits
 from bot.store.entries import pack, unpack
 

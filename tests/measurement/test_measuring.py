@@ -40,20 +40,13 @@ from bot.compiler.compiler import Compiled
 from bot.compiler.compiling import ARTIFACT
 from bot.compiler.iree import Iree, check_flags
 from bot.compiler.ptxas import MISSING, Assembler, Ptxas, installed
+from bot.core.comparable import ASSEMBLED
 from bot.core.delta import diff
 from bot.core.metrics import METRIC_IDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
 from bot.core.policy import lasts
-from bot.core.snapshot import (
-    ASSEMBLED,
-    Cell,
-    CellKey,
-    CompilerInfo,
-    Failure,
-    Snapshot,
-    SourceInfo,
-    from_json,
-)
+from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.core.snapshot_json import from_json
 from bot.errors import OutputError, UsageError
 from bot.study.cell import cell_of
 from bot.study.prepare import load_models

@@ -19,14 +19,8 @@ from bot.config.configuration import Config, load_config
 from bot.core.delta import diff
 from bot.core.planned import PlannedCell, Target
 from bot.core.policy import LevelSpec, Ratio, Rule, judge
-from bot.core.snapshot import (
-    Cell,
-    CompilerInfo,
-    Failure,
-    Snapshot,
-    SourceInfo,
-    from_json,
-)
+from bot.core.snapshot import Cell, CompilerInfo, Failure, Snapshot, SourceInfo
+from bot.core.snapshot_json import from_json
 from bot.core.work import compile_work
 from bot.study.run import (
     FEW,

@@ -18,7 +18,8 @@ from report_factory import snapshot
 
 from bot.core.baseline import Entry, kept
 from bot.core.ladder import Rung
-from bot.core.snapshot import Dispatch, Snapshot, from_json
+from bot.core.snapshot import Dispatch, Snapshot
+from bot.core.snapshot_json import from_json
 from bot.core.stored_ir import (
     BaseIr,
     Bitcode,

@@ -30,7 +30,8 @@ from github_runner import (
 
 from bot.cli.commented import read_command
 from bot.core.report import Report
-from bot.core.snapshot import Snapshot, from_json
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import from_json
 from bot.errors import BotError
 from bot.github.action import act
 from bot.store.entries import DirectoryStore

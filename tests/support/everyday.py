@@ -18,7 +18,8 @@ from replacing import replace
 from bot.config.configuration import load_config
 from bot.core.planned import SIDES
 from bot.core.report import Baseline, Report
-from bot.core.snapshot import CellKey, Snapshot, from_json
+from bot.core.snapshot import CellKey, Snapshot
+from bot.core.snapshot_json import from_json
 from bot.study.comparison import reported
 
 HERE = FIXTURES / "everyday"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bot.core.report import Report, report_lines
-from bot.core.snapshot import Snapshot, snapshot_lines
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import snapshot_lines
 
 
 def to_json(snapshot: Snapshot) -> str:

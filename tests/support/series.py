@@ -8,7 +8,8 @@ from pathlib import Path
 from replacing import replace
 from report_factory import failed, snapshot, with_metrics
 
-from bot.core.snapshot import Cell, CellKey, CompileOutcome, Snapshot, snapshot_lines
+from bot.core.snapshot import Cell, CellKey, CompileOutcome, Snapshot
+from bot.core.snapshot_json import snapshot_lines
 
 MODELS = ("bert_l4_f32_s128", "mobilenet_v1_f32_224")
 TARGETS = {"llvm-cpu-x86_64": "llvm-cpu", "vmvx": "vmvx"}

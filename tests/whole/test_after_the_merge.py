@@ -11,7 +11,7 @@ from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Origin, Run, Runner, git, push_event
 from real_compilers import own_cache
 
-from bot.core.snapshot import from_json
+from bot.core.snapshot_json import from_json
 
 pytestmark = [pytest.mark.compiler, pytest.mark.slow]
 

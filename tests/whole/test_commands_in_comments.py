@@ -19,7 +19,7 @@ from real_compilers import own_cache
 from workflow_play import Play
 
 from bot.cli.main import main
-from bot.core.snapshot import from_json
+from bot.core.snapshot_json import from_json
 
 CONTENTS = {"contents": "read"}
 WRITER = {

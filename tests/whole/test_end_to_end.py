@@ -27,7 +27,8 @@ from real_compilers import own_cache as cache_of
 
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.snapshot import Cell, Snapshot, from_json, snapshot_lines
+from bot.core.snapshot import Cell, Snapshot
+from bot.core.snapshot_json import from_json, snapshot_lines
 from bot.study.prepare import load_snapshot
 
 SUITE = ROOT / "tests/fixtures/e2e"

@@ -22,7 +22,8 @@ from real_compilers import binary, bot, own_cache
 from bot.config.configuration import configs_dir, load_config
 from bot.core.delta import diff
 from bot.core.planned import COMMON_FLAGS, Target
-from bot.core.snapshot import Snapshot, from_json
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import from_json
 
 OLD, NEW = "3.8.0", "3.13.0"
 MODEL = ROOT / "tests/fixtures/binaries/dense.mlir"

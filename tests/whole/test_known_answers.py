@@ -12,7 +12,8 @@ import pytest
 from places import FIXTURES, ROOT
 from real_compilers import bot, own_cache
 
-from bot.core.snapshot import Cell, from_json
+from bot.core.snapshot import Cell
+from bot.core.snapshot_json import from_json
 
 LAYERS = (FIXTURES / "answers/layers.mlir").read_text(encoding="utf-8")
 X86 = [

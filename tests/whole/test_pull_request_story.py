@@ -33,7 +33,8 @@ from github_runner import (
 from real_compilers import own_cache
 
 from bot.config.configuration import configs_dir
-from bot.core.snapshot import CellKey, from_json
+from bot.core.snapshot import CellKey
+from bot.core.snapshot_json import from_json
 
 pytestmark = pytest.mark.compiler
 

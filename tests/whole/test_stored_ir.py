@@ -17,7 +17,8 @@ from real_compilers import binary, bot, offered
 
 from bot.core.ladder import NO_BASE_COMPILER, Ladder, attribution
 from bot.core.proof import PROVED
-from bot.core.snapshot import CellKey, Snapshot, from_json
+from bot.core.snapshot import CellKey, Snapshot
+from bot.core.snapshot_json import from_json
 from bot.store.entries import MOST_IR_BYTES
 from bot.store.ir_files import digest_of_ir
 from bot.system.defaults import default_cache

@@ -14,7 +14,8 @@ from page_tables import rows_below
 from places import ROOT
 from real_compilers import binary, bot, own_cache
 
-from bot.core.snapshot import Snapshot, from_json
+from bot.core.snapshot import Snapshot
+from bot.core.snapshot_json import from_json
 
 pytestmark = pytest.mark.compiler
 

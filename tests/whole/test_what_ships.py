@@ -15,7 +15,8 @@ import pytest
 from real_compilers import binary, bot, own_cache
 
 from bot.core.metrics import ARTIFACT_PARTS, OTHER, TABLES
-from bot.core.snapshot import Cell, from_json
+from bot.core.snapshot import Cell
+from bot.core.snapshot_json import from_json
 
 pytestmark = pytest.mark.compiler
 
