@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from bot.core.backends import backend_of
+from bot.core.backends import AMD, backend_of
 from bot.core.record import Record, Small
 
 Unit = Literal["count", "bytes", "ms", "KiB"]
@@ -39,6 +39,8 @@ class Metric(Small, frozen=True):
     # the field of an entry point that it is made of; empty for a figure of the whole
     # program
     of_entry: str = ""
+    # the only backend whose entry points have it; empty where others have it, too
+    backend: str = ""
     # True where an assembler makes it, so that it says as much of that one's version
     assembled: bool = False
     # True where every version of this program has measured it; a snapshot without any
@@ -306,6 +308,7 @@ METRICS: tuple[Metric, ...] = (
         source=f"{_AMD}; since gfx90a, vector registers include accumulation registers",
         over="largest",
         of_entry="vgprs",
+        backend=AMD,
         rule="registers",
     ),
     Metric(
@@ -316,6 +319,7 @@ METRICS: tuple[Metric, ...] = (
         source=_AMD,
         over="largest",
         of_entry="sgprs",
+        backend=AMD,
         rule="registers",
     ),
     Metric(
@@ -326,6 +330,7 @@ METRICS: tuple[Metric, ...] = (
         source=f"{_AMD}, only since gfx90a",
         over="largest",
         of_entry="agprs",
+        backend=AMD,
         rule="registers",
     ),
     Metric(
@@ -335,6 +340,7 @@ METRICS: tuple[Metric, ...] = (
         about="vector register spills, all rocm entry points together",
         source=_AMD,
         of_entry="vgpr_spills",
+        backend=AMD,
         rule="register spills",
     ),
     Metric(
@@ -344,6 +350,7 @@ METRICS: tuple[Metric, ...] = (
         about="scalar register spills, all rocm entry points together",
         source=_AMD,
         of_entry="sgpr_spills",
+        backend=AMD,
         rule="register spills",
     ),
     Metric(

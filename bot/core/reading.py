@@ -10,37 +10,21 @@ from msgspec import structs
 
 from bot.core.program import Family, Site
 from bot.core.record import Count, Name, Record, Small, is_count
-from bot.core.snapshot import Dispatch
+from bot.core.snapshot import Dispatch, Kernel
 from bot.errors import MalformedBinary
 
 # the name of one
 Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]
 
 
-class EntryPoint(Small, frozen=True):
-    """One exported function of an executable, its fields as a `Dispatch` has them.
-
-    None: the format does not say.
+class EntryPoint(Kernel, frozen=True):
+    """One exported function of an executable.
 
     Raises MalformedBinary for numbers that a snapshot cannot have: formats have 64 bits
     for them, or any digits.
     """
 
     name: str
-    code_bytes: int | None = None
-    stack_bytes: int | None = None
-    workgroup_bytes: int | None = None
-    vgprs: int | None = None
-    sgprs: int | None = None
-    vgpr_spills: int | None = None
-    sgpr_spills: int | None = None
-    code: str | None = None
-    executable_bytes: int | None = None
-    agprs: int | None = None
-    # registers, spill_bytes, sass_bytes: as `ptxas` made them
-    registers: int | None = None
-    spill_bytes: int | None = None
-    sass_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Raise MalformedBinary for a number that no snapshot may have."""
@@ -52,9 +36,7 @@ class EntryPoint(Small, frozen=True):
                 )
 
 
-_NUMBERS = tuple(
-    name for name, kind in EntryPoint.__annotations__.items() if kind == "int | None"
-)
+_NUMBERS = tuple(name for name in Kernel.__struct_fields__ if name != "code")
 
 
 class Reading(Small, frozen=True):

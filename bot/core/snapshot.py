@@ -35,7 +35,33 @@ class CellKey(Record, frozen=True, order=True):
         return f"{self.model} on {self.target}"
 
 
-class Dispatch(Record, frozen=True, omit_defaults=True):
+class Kernel(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """What readers measure of an entry point; None: the format does not say."""
+
+    # device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode)
+    code_bytes: Count | None = None
+    stack_bytes: Count | None = None  # machine frame or private segment
+    # workgroup (shared, threadgroup, group segment) memory
+    workgroup_bytes: Count | None = None
+    # vgprs, sgprs, vgpr_spills, sgpr_spills, agprs: register counts of AMD code objects
+    vgprs: Count | None = None
+    sgprs: Count | None = None
+    vgpr_spills: Count | None = None
+    sgpr_spills: Count | None = None
+    agprs: Count | None = None
+    # of the device code up to names; None where that is not known
+    code: Digest | None = None
+    # of the executable in the artifact where each entry point has one of its own
+    # (vulkan, metal)
+    executable_bytes: Count | None = None
+    # registers, spill_bytes, sass_bytes: registers, spill stores and loads, and machine
+    # code, as `ptxas` made them
+    registers: Count | None = None
+    spill_bytes: Count | None = None
+    sass_bytes: Count | None = None
+
+
+class Dispatch(Kernel, frozen=True):
     """One entry point of one executable."""
 
     executable: str
@@ -44,32 +70,11 @@ class Dispatch(Record, frozen=True, omit_defaults=True):
     kind: str = always("other")
     # dispatch sites that launch it; None where the program's IR could not be read
     sites: Count | None = None
-    # device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode)
-    code_bytes: Count | None = None
-    stack_bytes: Count | None = None  # machine frame or private segment
     # sum of stack allocations, what the compiler's own gate checks
     alloca_bytes: Count | None = None
-    # workgroup (shared, threadgroup, group segment) memory
-    workgroup_bytes: Count | None = None
-    # vgprs, sgprs, vgpr_spills, sgpr_spills, agprs: register counts of AMD code objects
-    vgprs: Count | None = None
-    sgprs: Count | None = None
-    vgpr_spills: Count | None = None
-    sgpr_spills: Count | None = None
-    # of the device code up to names; None where that is not known
-    code: Digest | None = None
     # the configuration that the compiler chose: pipeline, workgroup, tile and vector
     # sizes
     strategy: str | None = None
-    # of the executable in the artifact where each entry point has one of its own
-    # (vulkan, metal)
-    executable_bytes: Count | None = None
-    agprs: Count | None = None
-    # registers, spill_bytes, sass_bytes: registers, spill stores and loads, and machine
-    # code, as `ptxas` made them
-    registers: Count | None = None
-    spill_bytes: Count | None = None
-    sass_bytes: Count | None = None
 
 
 NOT_SHIPPED = "output"

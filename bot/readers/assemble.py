@@ -34,8 +34,8 @@ from bot.core.metrics import (
     ARTIFACT_PARTS,
     CONSTANTS,
     EXECUTABLES,
-    METRIC_BY_ID,
     METRIC_IDS,
+    METRICS,
     OTHER,
     TABLES,
     UNREAD,
@@ -44,7 +44,7 @@ from bot.core.metrics import (
 )
 from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products
 from bot.core.record import Count, is_count
-from bot.core.snapshot import Dispatch
+from bot.core.snapshot import Dispatch, Kernel
 from bot.errors import InputError, MalformedBinary
 from bot.readers.artifact import HIDDEN, read_artifact
 from bot.readers.elf import ELF, function_codes, read_assembled
@@ -82,13 +82,13 @@ OF_SCHEDULE = (
         "submissions",
     ),
 )
-OF_CODE_OBJECTS = ("vgprs_max", "sgprs_max", "agprs_max", "vgpr_spills", "sgpr_spills")
-OF_MACHINE_CODE = ("registers_max", "spill_bytes", "sass_bytes")
+OF_MACHINE_CODE = tuple(metric.id for metric in METRICS if metric.assembled)
 NO_SCHEDULE = "the program's schedule could not be read"
 NOT_COUNTED = "this release does not count it"
 NO_UNFUSED = "the compile wrote no IR of the phase before dispatch creation"
 NO_STACK_GATE = "only llvm-cpu has stack allocations that the compiler limits"
-ONLY_AMD = "only code objects of rocm report their registers"
+ONLY = {AMD: "only code objects of rocm report their registers"}
+"""Backend → why no other backend has its metrics, if they have a reason of their own."""
 ONLY_NVIDIA = "only cuda has PTX text for ptxas"
 NO_ENTRY = "the entry points are unknown"
 WHY_UNKNOWN = {
@@ -96,7 +96,6 @@ WHY_UNKNOWN = {
     "program_memory_bytes": "a branch or a loop allocates memory",
 }
 """What the schedule may not know, and why."""
-OF_ENTRY_POINT = tuple(name for name in EntryPoint.__struct_fields__ if name != "name")
 
 
 class Known(NamedTuple):
@@ -287,15 +286,12 @@ class _Parsed:
                 entry = described.get(row.name)
             else:
                 entry = in_artifact[place]
-            values: dict[str, Any] = {}
-            if entry:
-                values = {field: getattr(entry, field) for field in OF_ENTRY_POINT}
+            values = figures(entry)
             if self.products.backend == CPU:
-                values |= self._cpu_values(row.name)
-            if code := machine.get(row.name):
-                values["registers"] = code.registers
-                values["spill_bytes"] = code.spill_bytes
-                values["sass_bytes"] = code.sass_bytes
+                values |= figures(self.functions.get(row.name))
+                if self.frames and row.name in self.frames:
+                    values["stack_bytes"] = self.frames[row.name]
+            values |= figures(machine.get(row.name))
             values["alloca_bytes"] = self._alloca_bytes(row.name)
             merged.append(replace(row, strategy=strategies.get(row.name), **values))
         return tuple(merged)
@@ -328,16 +324,6 @@ class _Parsed:
             )
             for entry in self.program.entry_points
         ]
-
-    def _cpu_values(self, name: str) -> dict[str, Any]:
-        """Return what the files of the CPU code generator have for an entry point."""
-        values: dict[str, Any] = {}
-        if function := self.functions.get(name):
-            values["code_bytes"] = function.code_bytes
-            values["code"] = function.code
-        if self.frames and name in self.frames:
-            values["stack_bytes"] = self.frames[name]
-        return values
 
     def _alloca_bytes(self, name: str) -> int | None:
         """Return the bytes of an entry point's stack allocations; None for unknown."""
@@ -455,21 +441,23 @@ class _Parsed:
             else:
                 largest = max(allocas.values(), default=0)
             values["stack_alloca_bytes"] = Known(largest, self.reason("allocas"))
-        rows = [
-            ("stack_max_bytes", backend.no_frames, frames),
-            ("workgroup_memory_max_bytes", backend.no_workgroup_memory, artifact),
-        ]
-        not_amd = "" if backend.name == AMD else ONLY_AMD
-        rows += [(name, not_amd, artifact) for name in OF_CODE_OBJECTS]
-        for name, absent, reason in rows:
-            metric = METRIC_BY_ID[name]
+        memory = {
+            "stack_max_bytes": (backend.no_frames, frames),
+            "workgroup_memory_max_bytes": (backend.no_workgroup_memory, artifact),
+        }
+        for metric in METRICS:
+            if not metric.of_entry or metric.assembled or metric.id in values:
+                continue
+            absent, reason = memory.get(metric.id, ("", artifact))
             silent = ""
-            if name in OF_CODE_OBJECTS:
+            if metric.backend:
                 silent = f"the code objects do not have {metric.of_entry}"
+                if backend.name != metric.backend:
+                    absent = ONLY.get(metric.backend, f"only {metric.backend} has it")
             if absent:
-                values[name] = Known(None, absent)
+                values[metric.id] = Known(None, absent)
             else:
-                values[name] = of_entries(
+                values[metric.id] = of_entries(
                     dispatches, metric, reason=reason, silent=silent
                 )
         return values | self._machine_code(no_artifact=artifact)
@@ -498,6 +486,12 @@ class _Parsed:
             "spill_bytes": Known(spill_bytes),
             "sass_bytes": Known(sass_bytes),
         }
+
+
+def figures(kernel: Kernel | None) -> dict[str, Any]:
+    """Return what a reader measured of an entry point; nothing of None."""
+    values = {name: getattr(kernel, name, None) for name in Kernel.__struct_fields__}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _agreed(first: Known, second: int | None, who: str) -> Known:

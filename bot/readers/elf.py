@@ -436,7 +436,7 @@ class _Object:
         for symbol in namesakes:
             self.elf.require_inside(symbol)
             if symbol.section not in self.sections or symbol.section in self.unknown:
-                return EntryPoint(name, size_bytes)
+                return EntryPoint(name, code_bytes=size_bytes)
         pieces = (
             self._range(
                 namesake,
@@ -448,7 +448,9 @@ class _Object:
             for namesake in namesakes
         )
         return EntryPoint(
-            name, size_bytes, code=code_digest(*chain.from_iterable(pieces))
+            name,
+            code_bytes=size_bytes,
+            code=code_digest(*chain.from_iterable(pieces)),
         )
 
     def _range(
@@ -615,7 +617,10 @@ def _entry_point(
             start_state[ENTRY_OFFSET.stop :],
         )
     return EntryPoint(
-        name, function.size_bytes if function else None, code=code, **values
+        name,
+        code_bytes=function.size_bytes if function else None,
+        code=code,
+        **values,
     )
 
 

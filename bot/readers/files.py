@@ -33,7 +33,7 @@ from bot.core.trace import LLVM, MACHINE, MLIR, SOURCE, DispatchTrace, PassStep
 from bot.errors import ImpossibleBinary, InputError, MalformedBinary
 from bot.readers.archive import THIN_MAGIC, is_archive, members_of
 from bot.readers.artifact import read_executable
-from bot.readers.assemble import OF_ENTRY_POINT, Known, of_entries
+from bot.readers.assemble import Known, figures, of_entries
 from bot.readers.demangling import demangled, stem_of
 from bot.readers.elf import CODE_OBJECT, CUBIN, ELF, STT_FUNC, function_codes, parse_elf
 from bot.readers.frames import Row, fits, frames_of, rows_of
@@ -199,7 +199,7 @@ def _dispatches(
         if usages and reading.format == "elf":
             frames = _frames(piece, usages, texts)
         for entry in reading.entry_points:
-            values = {field: getattr(entry, field) for field in OF_ENTRY_POINT}
+            values = figures(entry)
             if entry.name in frames:
                 values["stack_bytes"] = frames[entry.name]
             kind = stem_of(entry.name, texts.get(entry.name))

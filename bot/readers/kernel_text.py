@@ -403,7 +403,10 @@ def read_metal(data: bytes) -> Reading:
         workgroup_bytes = _threadgroup_bytes(text, sizes)
         entries.append(
             EntryPoint(
-                kernel.name, len(text), workgroup_bytes=workgroup_bytes, code=code
+                kernel.name,
+                code_bytes=len(text),
+                workgroup_bytes=workgroup_bytes,
+                code=code,
             )
         )
     text_bytes = sum(kernel.span.size for kernel in kernels)

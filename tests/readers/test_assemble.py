@@ -238,7 +238,12 @@ def test_an_executable_that_no_reader_knows_leaves_no_maximum() -> None:
 
 
 def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> None:
-    two = Reading("spirv", 60, {}, (EntryPoint(MATMUL, 8), EntryPoint(SOFTMAX, 8)))
+    two = Reading(
+        "spirv",
+        60,
+        {},
+        (EntryPoint(MATMUL, code_bytes=8), EntryPoint(SOFTMAX, code_bytes=8)),
+    )
     products, caution = (
         replace(on("rocm"), backend="vulkan-spirv"),
         "the others cannot be separated from constants",
@@ -368,7 +373,15 @@ def test_names_match_exactly_or_as_the_only_two_of_one_spelling(
 def test_everything_the_artifact_says_is_kept() -> None:
     """Without the program's IR it alone speaks, and entry points of one name stay apart."""
     entry = EntryPoint(
-        "f", 10, 20, 30, vgprs=4, sgprs=5, vgpr_spills=6, sgpr_spills=7, code="abcd"
+        "f",
+        code_bytes=10,
+        stack_bytes=20,
+        workgroup_bytes=30,
+        vgprs=4,
+        sgprs=5,
+        vgpr_spills=6,
+        sgpr_spills=7,
+        code="abcd",
     )
     row = Dispatch(
         executable="exe_f",

@@ -255,7 +255,9 @@ def test_relocations_that_cannot_be_are_refused_and_hidden_ones_leave_the_code_u
         linked(b"CONST123", 12)
     with pytest.raises(MalformedBinary, match="no symbol 77"):
         linked(b"CONST123", -4, to=77)
-    assert linked(b"CONST123", -4, kind=9) == {"kernel": EntryPoint("kernel", 24)}
+    assert linked(b"CONST123", -4, kind=9) == {
+        "kernel": EntryPoint("kernel", code_bytes=24)
+    }
 
 
 # Code objects of AMD GPUs.
