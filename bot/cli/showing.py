@@ -11,7 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bot.core.report import Report, report_lines
+from bot.core.report import Report
+from bot.core.report_json import report_lines
 from bot.github.runner import log_safe
 from bot.show.progress import MeasureProgress
 from bot.show.report import print_report

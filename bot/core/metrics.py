@@ -2,8 +2,7 @@
 
 A new one is a row here, and what reads its value.
 
-`configs/schema.json` and `docs/metrics.md` are made from it (`UPDATE_GOLDENS=1` writes
-them).
+`configs/schema.json` and `docs/metrics.md` are made from it (`make goldens` writes them).
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ repository.
 
 from __future__ import annotations
 
-from bot.core.report import Baseline, report_lines
+from bot.core.report import Baseline
+from bot.core.report_json import report_lines
 from bot.core.study import named_apart, of_commit
 from bot.github.opening import Services, configuration_of, require_configuration
 from bot.github.stored_branch import require_default_branch, stored_branch

@@ -13,7 +13,8 @@ from markupsafe import Markup
 from msgspec import structs
 
 from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
-from bot.core.report import Report, report_lines
+from bot.core.report import Report
+from bot.core.report_json import report_lines
 from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import snapshot_lines
 from bot.errors import BotError, InputError, TemplateError

@@ -22,7 +22,7 @@ from bot.core.metrics import (
 from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED
 from bot.core.planned import beginning, matching, short_names
-from bot.core.report import (
+from bot.core.report_json import (
     Both,
     DispatchRow,
     ReportCellRow,

@@ -12,7 +12,8 @@ from replacing import replace
 
 from bot.core.metrics import METRIC_IDS
 from bot.core.policy import Amount, LevelSpec, Ratio, Rule, judge
-from bot.core.report import REPORT_SCHEMA, Baseline
+from bot.core.report import Baseline
+from bot.core.report_json import REPORT_SCHEMA
 from bot.core.snapshot import ModelEdit
 
 

@@ -17,7 +17,7 @@ import pytest
 from json_rows import JsonRow
 
 from bot.core.metrics import METRICS
-from bot.core.report import report_lines
+from bot.core.report_json import report_lines
 from bot.show.comment import render_comment
 
 CASES = tuple(everyday.CASES)

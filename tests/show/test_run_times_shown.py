@@ -15,7 +15,8 @@ from replacing import replace
 from rich.console import Console
 
 from bot.core.policy import Finding, Verdict
-from bot.core.report import Report, report_lines, report_of
+from bot.core.report import Report
+from bot.core.report_json import report_lines, report_of
 from bot.core.run_times import BuildRun, RunTimes, TimeRatio, build_run, not_run
 from bot.core.runs import Price, Run
 from bot.core.snapshot import Cell, CellKey

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bot.core.report import Report, report_lines
+from bot.core.report import Report
+from bot.core.report_json import report_lines
 from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import snapshot_lines
 
