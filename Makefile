@@ -22,7 +22,7 @@ ACTION = $(wildcard action.yml)
 ISSUE_FORMS = $(wildcard .github/ISSUE_TEMPLATE/*.yml)
 TOOL := PYTHONPATH=tests/support $(BIN)/python tools
 
-.PHONY: example help compare test test-all check lint-workflows lock vendor bench evidence dedup-table fold-table lab-tables clean
+.PHONY: example help compare test test-all goldens check lint-workflows lock vendor bench evidence dedup-table fold-table lab-tables clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -46,6 +46,11 @@ test: $(VENV)/.installed ## run most tests and one real comparison: about nine m
 
 test-all: test ## run all tests: also whole runs, all releases, commands of documents, and a browser (40 minutes more)
 	$(BIN)/python -m pytest -m slow
+
+GOLDEN_TESTS = $(shell grep -rlE 'check_golden|UPDATE_GOLDENS' tests --include='test_*.py')
+
+goldens: $(VENV)/.installed ## write the golden files, schemas and generated tables of the fast tests again
+	UPDATE_GOLDENS=1 $(BIN)/python -m pytest -m 'not slow' $(GOLDEN_TESTS)
 
 check: $(VENV)/.installed lint-workflows ## check formatting, lint, types, workflows, action and Dockerfile
 	$(BIN)/ruff format --check bot tests tools .github
