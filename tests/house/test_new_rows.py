@@ -17,6 +17,11 @@ METRIC = """    Metric("fake_bytes", "fake size", "bytes", "what nobody else mea
 """
 READER = """        "fake_bytes": Known(2 * len(products.artifact)),
 """
+FIGURE = """    Metric("fake_words", "fake words", "count", "words of bytecode", of_entry="fake_words", backend="vmvx"),
+"""
+FIELD = """    fake_words: Count | None = None
+"""
+FIGURE_READER = "fake_words=length // 4, "
 BACKEND = """    Backend("fake-npu", 3.0, text_form="fake text", no_frames="fakes have no frames"),
 """
 TARGET = """  fake-npu: {backend: fake-npu, flags: [--iree-fake-chip=1]}
@@ -45,7 +50,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ignore=shutil.ignore_patterns("__pycache__", "models", "comments"),
         )
     (home / "configs/models").symlink_to(ROOT / "configs/models")
-    inserted(home / "bot/core/metrics.py", ")\n\nMETRIC_BY_ID", METRIC)
+    inserted(home / "bot/core/metrics.py", ")\n\nMETRIC_BY_ID", METRIC + FIGURE)
+    inserted(home / "bot/core/snapshot.py", "    registers: Count", FIELD)
+    inserted(home / "bot/readers/artifact.py", "code=code_digest(code))", FIGURE_READER)
     inserted(
         home / "bot/readers/assemble.py",
         "        **parsed.program_metrics(),\n",
@@ -122,6 +129,22 @@ def test_a_metric_is_in_every_file_and_every_text(home: Path) -> None:
     assert (
         "| `fake_bytes` | what nobody else measures | thin air |"
         in (home / "docs/metrics.md").read_text()
+    )
+
+
+def test_a_figure_of_an_entry_point_is_a_row_a_field_and_its_reader(home: Path) -> None:
+    cells = json.loads((home / "out/head.json").read_text())["cells"]
+    by_target = {cell["target"]: cell for cell in cells}
+    rows = by_target["vmvx"]["dispatches"]
+    assert rows
+    for row in rows:
+        assert row["fake_words"] == row["code_bytes"] // 4
+    total = sum(row["fake_words"] for row in rows)
+    assert by_target["vmvx"]["metrics"]["fake_words"] == total
+    assert by_target["fake-npu"]["metrics"]["fake_words"] is None
+    assert by_target["fake-npu"]["reasons"]["fake_words"] == "only vmvx has it"
+    assert (
+        "| `fake_words` | words of bytecode |" in (home / "docs/metrics.md").read_text()
     )
 
 
