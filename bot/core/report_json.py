@@ -11,12 +11,13 @@ from bot.core.defaults import TriedDefaults
 from bot.core.delta import CellDelta
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, Tally
 from bot.core.json_text import decoded, filled, lines, require_schema
+from bot.core.policy import Finding
 from bot.core.program import Family
 from bot.core.proof import UNPROVED, Proof
 from bot.core.record import Amount, Count
 from bot.core.report import Adoption, Report
 from bot.core.run_times import RunTimes
-from bot.core.snapshot import CellKey, CompilerInfo, Failure
+from bot.core.snapshot import CellKey, CompilerInfo, Failure, Snapshot
 
 REPORT_SCHEMA = "code-size-report/1"
 _SIDE = ("compiler", "source", "flags", "targets", "models", "notes")
@@ -28,61 +29,53 @@ def report_lines(report: Report) -> Iterator[bytes]:
 
     Its cells are made one at a time, so that they are not held twice.
     """
-    broke = list[str]()
+    notes = list(report.notes)
+    if report.adoption:
+        notes.insert(0, _adoption_note(report.adoption))
     if report.broke:
-        broke.append(f"the analysis broke: {report.broke}")
-    first = _adoption_notes(report.adoption)
-    verdict, explanations = report.verdict, report.explanations
-    sides = {"base": report.base, "head": report.head}
-    findings = [
-        _flat(finding, "is_open", "seen", "failure", "own", "reason", "grown_since")
-        | {
-            "accepted": (
-                finding.accepted
-                and {"who": finding.accepted, **filled(reason=finding.reason or None)}
-            )
-        }
-        | filled(
-            is_open=finding.is_open or None,
-            seen=finding.seen,
-            grown_since=finding.grown_since,
-        )
-        for finding in verdict.findings
-    ]
-    record: dict[str, Any] = {
+        notes.insert(0, f"the analysis broke: {report.broke}")
+    record = {
         "schema": REPORT_SCHEMA,
-        **{
-            label: {name: getattr(side, name) for name in _SIDE}
-            for label, side in sides.items()
-        },
+        "base": _side(report.base),
+        "head": _side(report.head),
         "baseline": report.baseline,
         "verdict": {
-            "status": verdict.status,
-            "findings": findings,
+            "status": report.verdict.status,
+            "findings": [_finding(finding) for finding in report.verdict.findings],
         },
         "cells": (),
-        "root_causes": list(map(_root_cause, report.root_causes)),
+        "root_causes": [_root_cause(root) for root in report.root_causes],
         "edits": report.edits,
-        "notes": (*broke, *first, *report.notes),
-        **filled(changed_defaults=report.changed_defaults),
-        **filled(run_times=report.run_times),
+        "notes": notes,
+        **filled(changed_defaults=report.changed_defaults, run_times=report.run_times),
     }
-    return lines(
-        record, (_cell(delta, explanations.get(delta.key)) for delta in report.deltas)
+    explanations = report.explanations
+    cells = (_cell(delta, explanations.get(delta.key)) for delta in report.deltas)
+    return lines(record, cells)
+
+
+def _side(side: Snapshot) -> dict[str, Any]:
+    return {name: getattr(side, name) for name in _SIDE}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    fields = _flat(
+        finding, "is_open", "seen", "failure", "own", "reason", "grown_since"
+    )
+    if finding.accepted:
+        fields["accepted"] = filled(who=finding.accepted, reason=finding.reason)
+    return fields | filled(
+        is_open=finding.is_open or None,
+        seen=finding.seen,
+        grown_since=finding.grown_since,
     )
 
 
-def _adoption_notes(adoption: Adoption | None) -> tuple[str, ...]:
-    if adoption is None:
-        return ()
+def _adoption_note(adoption: Adoption) -> str:
     if adoption.no_compiler:
-        return (
-            (
-                "nothing was compared, and the limits apply to head only:"
-                f" {adoption.no_compiler}"
-            ),
-        )
-    return ("base has no configuration: the bot measures code size from now on",)
+        words = "nothing was compared, and the limits apply to head only"
+        return f"{words}: {adoption.no_compiler}"
+    return "base has no configuration: the bot measures code size from now on"
 
 
 def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
@@ -96,45 +89,35 @@ def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
     return fields
 
 
-def _cell(delta: CellDelta, explanation: Explanation | None) -> dict[str, Any]:
-    story, sides = explanation or _UNEXPLAINED, {"base": delta.base, "head": delta.head}
-    ranges = {
-        metric.id: dict(zip(sides, metric.seen, strict=True))
-        for metric in delta.metrics.values()
-        if metric.seen
-    }
-    of_sides = ("status", "failure", "command")
-    return {
-        "model": delta.key.model,
-        "target": delta.key.target,
-        "state": delta.state,
-        "identical": delta.identical,
-        "reason": delta.reason,
-        **_flat(story, "phase"),
-        **{
-            name: {side: getattr(cell, name, None) for side, cell in sides.items()}
-            for name in of_sides
-        },
-        "metrics": {
-            metric.id: {"base": metric.base, "head": metric.head}
-            for metric in delta.metrics.values()
-        },
-        "first": story.phase,
-        "dispatches": list(map(_dispatch, story.dispatches)),
-        "families": delta.head.families if delta.head else (),
-        **filled(seen=ranges),
-    }
+def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCellRow:
+    story = explanation or _UNEXPLAINED
+    fields = msgspec.structs.asdict(story)
+    fields["dispatches"] = [_dispatch(dispatch) for dispatch in story.dispatches]
+    for name in ("status", "failure", "command"):
+        base_value = getattr(delta.base, name, None)
+        fields[name] = Both(base_value, getattr(delta.head, name, None))
+    metrics = delta.metrics.values()
+    seen = {metric.id: Both(*metric.seen) for metric in metrics if metric.seen}
+    return ReportCellRow(
+        **fields,
+        model=delta.key.model,
+        target=delta.key.target,
+        state=delta.state,
+        identical=delta.identical,
+        reason=delta.reason,
+        metrics={metric.id: Both(metric.base, metric.head) for metric in metrics},
+        families=delta.head.families if delta.head else (),
+        seen=seen or msgspec.UNSET,
+    )
 
 
 def _dispatch(delta: DispatchDelta) -> dict[str, Any]:
     fields = _flat(delta, "passed", "untraced", "attribution", "proof")
-    if delta.untraced:
-        fields["untraced"] = delta.untraced
-    if delta.attribution is not None:
-        fields["attribution"] = delta.attribution
-    if delta.proof is not None:
-        fields["proof"] = delta.proof
     fields["name"] = delta.name
+    for name in ("untraced", "attribution", "proof"):
+        value = getattr(delta, name)
+        if value not in (None, ""):
+            fields[name] = value
     if delta.passed:
         fields |= {"pass": delta.passed.name, "operations": delta.passed.operations}
     return fields
@@ -191,6 +174,7 @@ class ReportCellRow(Explanation, frozen=True, kw_only=True):
     model: str
     target: str
     state: str
+    identical: bool | None = None
     reason: str
     metrics: Mapping[str, Both[Count]]
     status: Both[str]
@@ -198,7 +182,7 @@ class ReportCellRow(Explanation, frozen=True, kw_only=True):
     command: Both[str]
     dispatches: tuple[DispatchRow, ...] = ()
     families: tuple[Family, ...] = ()
-    seen: Mapping[str, Both[tuple[Count, ...]]] = {}
+    seen: Mapping[str, Both[tuple[Count, ...]]] | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Side(msgspec.Struct, frozen=True):

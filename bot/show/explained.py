@@ -277,10 +277,11 @@ def _changed_metrics(report: ReportRow, cell: ReportCellRow, backend: str) -> Ta
     compiler_metrics = own_metrics(
         report.base.compiler.metrics, report.head.compiler.metrics
     )
+    seen = cell.seen or {}
     rows: list[Row] = []
     for metric_id in (*METRIC_IDS, *compiler_metrics):
         values = cell.metrics.get(metric_id, Both[int](None, None))
-        repeats = cell.seen.get(metric_id)
+        repeats = seen.get(metric_id)
         delta = MetricDelta(
             id=metric_id,
             base=values.base,
