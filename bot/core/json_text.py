@@ -84,7 +84,7 @@ def lines(
     `cells`: come one by one, in place of the record's own.
     """
     if not isinstance(record, Mapping):
-        record = {name: getattr(record, name) for name in record.__struct_fields__}
+        record = msgspec.structs.asdict(record)
     fields = {
         name: value for name, value in record.items() if value is not msgspec.UNSET
     }
