@@ -1,4 +1,4 @@
-"""The compiler's own MLIR bindings, in a child process.
+"""The compiler's own MLIR bindings, in child processes.
 
 The IR is parsed by the program that wrote it.
 """
@@ -19,12 +19,13 @@ IR_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "ir_worker.py"
 
 
 class Bindings:
-    """A worker process that reads IR for one side.
+    """The processes that read IR for one side.
 
-    It is started on first use, and restarted after a crash.
+    Each answers one question at a time. One is started when a question comes and all
+    others are busy, or after a crash.
 
     Attributes:
-        reason: why there is none; None where there is.
+        reason: why there are none; None where there are.
     """
 
     def __init__(
@@ -48,48 +49,69 @@ class Bindings:
         self._cancel = cancel
         self._timeout_seconds = timeout_seconds
         self.reason = reason if root is None else None
-        self._worker: Worker | None = None
+        self._idle: list[Worker] = []
         self._lock = threading.Lock()
 
     def ask(self, operation: str, **fields: object) -> str | None:
-        """Return the worker's answer as JSON text (`{"error": …}` included).
+        """Return a worker's answer as JSON text (`{"error": …}` included).
 
         None where there are no bindings.
         """
         if self._root is None:
             return None
         request = json.dumps({"op": operation, **fields})
+        worker = self._idle_worker() or self._started_worker()
+        if worker is None:
+            return _error(self.reason or "")
+        answer = self._answer(worker, request)
+        if answer is None:
+            return _error(here("the IR reader ended without an answer"))
+        # The worker that was used last is used next: it knows the programs that other
+        # targets have, too.
         with self._lock:
-            if self._worker is None:
-                self._worker = Worker(self._argv)
-                greeting = self._worker.ask(None, self._cancel, self._timeout_seconds)
-                if greeting is None or greeting.strip() != '{"ready": true}':
-                    self.close()
-                    self._root = None
-                    self.reason = here("this compiler's MLIR bindings cannot be loaded")
-            answer = None
-            if self._worker:
-                answer = self._worker.ask(request, self._cancel, self._timeout_seconds)
+            self._idle.append(worker)
+        return answer
+
+    def _idle_worker(self) -> Worker | None:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            return None
+
+    def _started_worker(self) -> Worker | None:
+        """Start a worker; None where it cannot load the bindings."""
+        worker = Worker(self._argv)
+        greeting = self._answer(worker, None)
+        if greeting is not None and greeting.strip() == '{"ready": true}':
+            return worker
+        worker.close()
+        self._root = None
+        self.reason = here("this compiler's MLIR bindings cannot be loaded")
+        return None
+
+    def _answer(self, worker: Worker, request: str | None) -> str | None:
+        """Return the worker's answer; without one, or if interrupted, end the worker."""
+        answer = None
+        try:
+            answer = worker.ask(request, self._cancel, self._timeout_seconds)
+        finally:
             if answer is None:
-                self.close()
-                return json.dumps(
-                    {
-                        "error": (
-                            self.reason or here("the IR reader ended without an answer")
-                        )
-                    }
-                )
-            return answer
+                worker.close()
+        return answer
 
     def close(self) -> None:
-        """End the worker, if there is one."""
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
+        """End the workers."""
+        with self._lock:
+            while self._idle:
+                self._idle.pop().close()
+
+
+def _error(reason: str) -> str:
+    return json.dumps({"error": reason})
 
 
 def working(toolchain: Toolchain, cancel: Cancel) -> Bindings:
-    """Return a worker of the compiler's own bindings."""
+    """Return the workers of the compiler's own bindings."""
     return Bindings(
         toolchain.bindings, toolchain.no_bindings, cancel, python=toolchain.python
     )

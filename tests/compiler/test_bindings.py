@@ -150,8 +150,36 @@ def test_threads_get_their_own_answers(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert wrong == [] and len(starts(tmp_path)) == 1
+    assert wrong == [] and len(starts(tmp_path)) <= len(threads)
     bound.close()
+    assert wait_until(lambda: not any(map(is_alive, starts(tmp_path))))
+
+
+def test_two_threads_are_answered_at_the_same_time(tmp_path: Path) -> None:
+    """Each worker answers only after a second one was asked, too."""
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    body = f"""
+for line in sys.stdin:
+    open(os.path.join({str(meeting)!r}, str(os.getpid())), "w").close()
+    while len(os.listdir({str(meeting)!r})) < 2: time.sleep(0.01)
+    print("{{}}", flush=True)
+"""
+    bound = bindings(tmp_path, READY + body)
+    answers: list[str | None] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(bound.ask("program")))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == ["{}", "{}"] and len(starts(tmp_path)) == 2
+    assert bound.ask("program") == "{}", "an idle worker is asked again"
+    assert len(starts(tmp_path)) == 2
+    bound.close()
+    assert wait_until(lambda: not any(map(is_alive, starts(tmp_path))))
 
 
 def test_cancel_ends_a_question(tmp_path: Path) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .ir_answers import Answer, Answers
 from .ir_families import families
 from .ir_kinds import COMPUTE_BOUND, KINDS, PLAIN, collect, is_linalg, kinds_of, name_of
 from .ir_members import read
 
-Answer = dict[str, Any]
 COMPONENT_CHARACTERS = 200  # a component has no more than these
 _PLACE = re.compile(
     r'"(?P<name>(?:[^"\\]|\\.)*)"(?P<position>:\d+(?::\d+)?(?: to \d*:\d+)?)?'
@@ -40,42 +40,48 @@ _SAYS_ITS_BODY = frozenset({"linalg.generic", "linalg.map", "linalg.reduce"})
 _CONSTANTS = frozenset({"arith.constant", "complex.constant", "ub.poison"})
 
 
-def program(ir: Any, load: Callable[[str], Any], files: Mapping[str, Any]) -> Answer:
+def program(answers: Answers, files: Mapping[str, str]) -> Answer:
     """Return the answer; one module at a time is in memory.
 
-    `load` reads the module of a file. `files` has the paths of `dispatch_creation` and
-    `stream`, and of `input`, `global_optimization` and `flow` where they exist.
+    `files` has the paths of `dispatch_creation` and `stream`, and of `input`,
+    `global_optimization` and `flow` where they exist.
     """
-    answer = {
-        **_regions(ir, load(files["dispatch_creation"])),
-        **stream(ir, load(files["stream"])),
-    }
     phases: dict[str, str] = {}
-    answer |= {
+    answer: Answer = {
+        **answers.about(files["dispatch_creation"], _regions),
+        **answers.about(files["stream"], stream),
         "phases": phases,
         "operations": None,
         "places": {},
         "linalg_ops_unfused": None,
+        "sources": [],
+        "sites": [],
+        "families": None,
     }
-    for phase in ("input", "global-optimization"):
+    for phase, question in (("input", _model), ("global-optimization", _unfused)):
         path = files.get(phase.replace("-", "_"))
         if path is not None:
-            module = load(path)
-            phases[phase] = _digest(module)
-            answer |= contents(ir, module) if phase == "input" else _unfused(ir, module)
-    if files.get("flow") is None:
-        return {**answer, "sources": [], "sites": [], "families": None}
-    return {**answer, **_flow(ir, load(files["flow"]))}
+            said = answers.about(path, question)
+            phases[phase] = said["digest"]
+            answer |= said["facts"]
+    if files.get("flow") is not None:
+        answer |= answers.about(files["flow"], _flow)
+    return answer
+
+
+def _model(ir: Any, module: Any) -> Answer:
+    return {"digest": _digest(module), "facts": contents(ir, module)}
+
+
+def _unfused(ir: Any, module: Any) -> Answer:
+    facts = {"linalg_ops_unfused": len(collect(ir, module, is_linalg))}
+    return {"digest": _digest(module), "facts": facts}
 
 
 def _regions(ir: Any, module: Any) -> Answer:
     regions = collect(ir, module, ("flow.dispatch.workgroups",))
     inside = sum(len(collect(ir, region, is_linalg)) for region in regions)
     return {"dispatch_regions": len(regions), "linalg_ops": inside}
-
-
-def _unfused(ir: Any, module: Any) -> Answer:
-    return {"linalg_ops_unfused": len(collect(ir, module, is_linalg))}
 
 
 def _flow(ir: Any, module: Any) -> Answer:

@@ -62,13 +62,13 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
     __package__ = "ir_worker"
 
+from .ir_answers import Answer, Answers
 from .ir_assume import Assumption, assumed
 from .ir_fold import folded, groups
 from .ir_interface import interface
 from .ir_kinds import collect, name_of
 from .ir_program import program
 
-Answer = dict[str, Any]
 HERE = "on this machine: "  # `bot.core.policy.HERE`
 _UNUSED_MODULES = (
     "numpy",
@@ -111,8 +111,9 @@ class IrWorker:
 
     def __init__(self, ir: Any) -> None:
         self.ir = ir
+        remembered = Answers(ir, self._module)
         self.answers: dict[str, Callable[[Answer], Answer]] = {
-            "program": lambda request: program(ir, self._load, request),
+            "program": lambda request: program(remembered, request),
             "allocas": lambda request: self._allocas(
                 Path(request["executable_targets"]).read_bytes()
             ),
