@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
 from bot.compiler.toolchain import UNTHREADED
@@ -26,7 +27,7 @@ from bot.study.foreign_ir import NamedText, compile_foreign, printed, transplant
 from bot.system.files import temporary_directory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LadderSide:
     """One dispatch on one side, and what compiles it there."""
 
@@ -36,6 +37,25 @@ class LadderSide:
     row: Dispatch
     # the IR of its executable before its target's passes, or why there is none
     source: str | Failure
+
+    @cached_property
+    def configured(self) -> str | Failure:
+        """The IR of its executable with its configuration, or why there is none.
+
+        The ladder and the proof of the configuration share it.
+        """
+        return self.at(CONFIGURATIONS)
+
+    def at(self, phase: str) -> str | Failure:
+        """Return the IR of its executable at a later phase, or why there is none."""
+        if isinstance(self.source, Failure):
+            return self.source
+        options = (f"--compile-from={SOURCES}", f"--compile-to={phase}", UNTHREADED)
+        with temporary_directory("phase-", self.setup.session.scratch) as directory:
+            path = directory / "source.mlir"
+            path.write_text(self.source, encoding="utf-8")
+            input_ = CompileInput(self.row.executable, path)
+            return compile_to(self.setup, (*self.argv, *options), input_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +155,10 @@ def _measured(side: LadderSide) -> _Measured:
             linker_flags=None,
             bitcode=source,
         )
-    later = (CONFIGURATIONS, TARGETS)
     texts = {
         SOURCES: source,
-        **{phase: _text_at(side, source, phase) for phase in later},
+        CONFIGURATIONS: _without_aliases(side, side.configured),
+        TARGETS: _without_aliases(side, side.at(TARGETS)),
     }
     flags = linker_flags(source)
     name = side.row.name
@@ -161,14 +181,7 @@ def _measured(side: LadderSide) -> _Measured:
     )
 
 
-def _text_at(side: LadderSide, source: str, phase: str) -> str | Failure:
-    """Return the IR of the executable at a later phase."""
-    options = (f"--compile-from={SOURCES}", f"--compile-to={phase}", UNTHREADED)
-    with temporary_directory("phase-", side.setup.session.scratch) as directory:
-        path = directory / "source.mlir"
-        path.write_text(source, encoding="utf-8")
-        input_ = CompileInput(side.row.executable, path)
-        text = compile_to(side.setup, (*side.argv, *options), input_)
+def _without_aliases(side: LadderSide, text: str | Failure) -> str | Failure:
     if isinstance(text, Failure):
         return text
     return printed(side.setup, text)

@@ -15,7 +15,8 @@ from bot.compiler.compiling import CompileInput, CompileSetup
 from bot.core.defaults import DefaultChange
 from bot.core.proof import NOT_TRIED, KnobProof
 from bot.core.snapshot import Dispatch, Failure
-from bot.study.compiling_alone import SOURCES, AloneCode, compile_from, executables_at
+from bot.study.compiling_alone import SOURCES, AloneCode, compile_from
+from bot.study.executable_sources import executables_at
 from bot.study.proving import (
     moved_code_bytes,
     proof_after,

@@ -15,7 +15,8 @@ from bot.compiler.toolchain import resolve
 from bot.config.configuration import load_config
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Cell, Snapshot
-from bot.study.compiling_alone import SOURCES, executables_at
+from bot.study.compiling_alone import SOURCES
+from bot.study.executable_sources import executables_at
 from bot.study.ladder import LadderSide
 from bot.study.prepare import Request, Work
 from bot.study.run import SidePlan
