@@ -87,6 +87,7 @@ class FirstSide:
     is_same: bool | None
     bitcode: bytes | Failure
     control: Rung | None
+    respelled_bytes: int = 0  # as `Climb.respelled_bytes`
 
 
 def measured_ladder(
@@ -188,11 +189,16 @@ def _without_aliases(side: LadderSide, text: str | Failure) -> str | Failure:
 
 
 def _end(measured: _Measured) -> Rung:
-    """Return an end of the ladder, which has to be the dispatch of the report."""
+    """Return an end of the ladder, which has to be the dispatch of the report.
+
+    The same code has the size of the report, however long its names are.
+    """
     rung = _rung(measured.end)
     code_bytes = measured.side.row.code_bytes
     if rung.code_bytes is None or rung.code_bytes == code_bytes:
         return rung
+    if _is_same(measured):
+        return Rung(code_bytes)
     if code_bytes is None:
         shown_bytes = "n/a"
     else:
@@ -206,6 +212,14 @@ def _is_same(measured: _Measured) -> bool | None:
     if isinstance(measured.end, Failure) or measured.end.code is None:
         return None
     return measured.end.code == measured.side.row.code
+
+
+def _respelled_bytes(measured: _Measured) -> int:
+    """Return how many bytes more the artifact has for the same code."""
+    end_bytes = _end(measured).code_bytes
+    if end_bytes is None or isinstance(measured.end, Failure):
+        return 0
+    return end_bytes - measured.end.code_bytes
 
 
 def _first(measured: _Measured) -> FirstSide:
@@ -233,6 +247,7 @@ def _first(measured: _Measured) -> FirstSide:
         is_same=_is_same(measured),
         bitcode=measured.bitcode,
         control=control,
+        respelled_bytes=_respelled_bytes(measured),
     )
 
 
@@ -255,24 +270,32 @@ def _climb(first: FirstSide, second: _Measured) -> Climb:
         translated=_foreign_rung(first, second, TARGETS),
         optimized=optimized,
         control=control,
+        respelled_bytes=first.respelled_bytes,
     )
 
 
 def _foreign_rung(first: FirstSide, second: _Measured, phase: str) -> Rung:
+    rung = _rung(_foreign_code(first, second, phase))
+    if rung.code_bytes is None:
+        return rung
+    return Rung(rung.code_bytes + first.respelled_bytes)
+
+
+def _foreign_code(
+    first: FirstSide, second: _Measured, phase: str
+) -> AloneCode | Failure:
     foreign = first.texts[phase]
     second_text = second.texts[phase]
     if isinstance(foreign, Failure):
-        return _rung(foreign)
+        return foreign
     if isinstance(second_text, Failure):
-        return _rung(second_text)
+        return second_text
     side = second.side
     receiving = NamedText(side.row.name, second_text)
     if _is_same_ir(side, receiving, foreign):
-        return _rung(second.end)
-    return _rung(
-        compile_foreign(
-            side.setup, argv=side.argv, own_text=receiving, foreign=foreign, phase=phase
-        )
+        return second.end
+    return compile_foreign(
+        side.setup, argv=side.argv, own_text=receiving, foreign=foreign, phase=phase
     )
 
 

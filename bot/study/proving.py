@@ -146,7 +146,7 @@ def prove_with(
     if isinstance(alone_code, Failure):
         reason = f"head does not compile alone: {alone_code.first_line}"
         return untried(reason, compiles=experiment.compiles)
-    if reason := why_other_code(alone_code, head_bytes, moved_bytes):
+    if reason := why_other_code(alone_code, pair.head, moved_bytes):
         return untried(reason, compiles=experiment.compiles)
     after = experiment.with_base_values(knobs)
     if isinstance(after, Failure):
@@ -174,12 +174,15 @@ def prove_with(
     )
 
 
-def why_other_code(alone_code: AloneCode, head_bytes: int, moved_bytes: int) -> str:
+def why_other_code(alone_code: AloneCode, head: Dispatch, moved_bytes: int) -> str:
     """Say that head compiled alone has another size than in the artifact.
 
-    Empty where it has not.
+    Empty where it has not, or where only the names in the same code are longer.
     """
-    if abs(alone_code.code_bytes - head_bytes) <= little_bytes(moved_bytes):
+    head_bytes = head.code_bytes or 0
+    is_same_code = head.code is not None and alone_code.code == head.code
+    apart_bytes = abs(alone_code.code_bytes - head_bytes)
+    if is_same_code or apart_bytes <= little_bytes(moved_bytes):
         return ""
     return (
         f"compiled alone, head's code is {alone_code.code_bytes:,} B and not"

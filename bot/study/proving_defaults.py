@@ -124,7 +124,7 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
             f"head does not compile alone: {alone_code.first_line}",
             compiles=compiles + 1,
         )
-    if reason := why_other_code(alone_code, head_bytes, moved_bytes):
+    if reason := why_other_code(alone_code, head.row, moved_bytes):
         return untried(reason, compiles=compiles + 1)
     flag = f"{change.option}={value}"
     after = head.code_with(flag)

@@ -70,10 +70,12 @@ class AloneStage:
                 name: path.read_text(encoding="utf-8") for name, path in paths.items()
             }
 
-    def ladder_side(self, setup: CompileSetup, target: str) -> LadderSide:
-        """Return the only dispatch of the model on a target."""
+    def ladder_side(
+        self, setup: CompileSetup, target: str, word: str = ""
+    ) -> LadderSide:
+        """Return the only dispatch on a target whose name has a word."""
         cell = next(cell for cell in self.side.cells if cell.key.target == target)
-        (row,) = cell.dispatches
+        (row,) = (row for row in cell.dispatches if word in row.name)
         source = self.texts(setup, cell, SOURCES)[row.executable]
         return LadderSide(setup, self.argv(cell), row, source)
 
