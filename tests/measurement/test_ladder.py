@@ -9,6 +9,7 @@ import pytest
 from alone_stage import compile_setup, measured
 from ladder_models import EMBEDDING_NORM, POINTWISE
 from product_model import PRODUCT
+from reduction_models import SUMS
 
 from bot.cli.main import main
 from bot.core.ladder import (
@@ -107,6 +108,15 @@ def test_a_longer_name_is_source_where_names_are_code(tmp_path: Path) -> None:
     parts = {"source": 33, "configuration": 0, "mlir": 0, "back_end": 0}
     assert attribution(ladder) == parts
     assert ladder.head_code == ladder.base_code
+
+
+def test_barriers_are_spelled_as_each_release_reads_them(tmp_path: Path) -> None:
+    """Up to 3.11.0 a barrier of a whole workgroup is an operation of its own."""
+    sides = ("3.11.0", SUMS), ("3.12.0", SUMS)
+    ladder = ladder_of(tmp_path, *sides, "cuda", both_orders=True)
+    assert ladder.back is not None
+    for climb in (ladder.climb, ladder.back):
+        assert climb.translated == ladder.head
 
 
 def elementwise(number: int) -> str:
