@@ -46,6 +46,7 @@ STATIC_LIBRARY = "static-library.o"
 PROGRAM = "program.json"
 ALLOCAS = "allocas.json"
 STRATEGIES = "strategies.json"
+EXECUTABLE_SOURCES = "executable-sources.mlir"
 """The files of a compile.
 
 They are those of the compiler, and the answers of the IR worker, JSON that is still
@@ -54,6 +55,8 @@ unread.
 _PHASES = "phases"
 _TIMING = ("--mlir-timing", "--mlir-timing-display=list")
 _THE_ARTIFACT = "the artifact"
+_MOST_SOURCES_BYTES = 1 << 23
+"""Larger programs, such as those with weights, would fill the cache."""
 _MOST_TABLE_BYTES = 1 << 26
 """The most bytes that are read of a table.
 
@@ -261,6 +264,9 @@ def _collect(
         (STATISTICS, "the file of the statistics"),
     ):
         files[name] = _file(directory / name, label, _MOST_TABLE_BYTES)
+    for path in (directory / _PHASES).glob(f"*.{EXECUTABLE_SOURCES}"):
+        if path.stat().st_size <= _MOST_SOURCES_BYTES:
+            files[EXECUTABLE_SOURCES] = _file(path, "the IR of the executables")
     files |= _answers(setup, argv, directory)
     # The reason is read last, as the bindings may give up over any of the questions.
     reasons = {}

@@ -32,7 +32,7 @@ from bot.system.trees import remove_tree
 
 COMPLETE = ".complete"  # Is in an unpacked compiler when all of it is there
 _COMPILERS = "toolchains"
-_FILES = ("cells", "ir", "digests", "history", "options")
+_FILES = ("cells", "programs", "ir", "digests", "history", "options")
 """Folders of the cache; what else is there, such as baselines, never leaves."""
 # A run that takes longer may find its compiler gone, where another needed the room
 _IN_USE_NS = 24 * 3600 * 10**9

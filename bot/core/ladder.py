@@ -21,7 +21,7 @@ from bot.core.proof import (
     MOST_PROVED_PERCENT,
     KnobProof,
 )
-from bot.core.record import Count, Digest, Record
+from bot.core.record import Amount, Count, Digest, Record
 
 SOURCE, CONFIGURATION, MLIR = "source", "configuration", "mlir"
 LLVM_OPTIMIZER, CODE_GENERATOR, BACK_END = (
@@ -88,6 +88,9 @@ class Climb(Record, frozen=True, omit_defaults=True):
     # error of the experiment shows where the control is not the first side's end.
     optimized: Rung | None = None
     control: Rung | None = None
+    # Included in the rungs: how many bytes more the first side's artifact has for the
+    # code of its end. PTX numbers the kernels of a module in its labels.
+    respelled_bytes: Amount = 0
 
     def __post_init__(self) -> None:
         """Raise ValueError for one of the two rungs of LLVM without the other."""
@@ -155,6 +158,13 @@ class Ladder(Record, frozen=True, omit_defaults=True):
     def change_bytes(self) -> int | None:
         """Head − base; None where either end failed."""
         return _difference(self.head, self.base)
+
+
+def alone_bytes(climb: Climb, rung: Rung) -> int | None:
+    """Return the code bytes of a rung as its own compile spells them."""
+    if rung.code_bytes is None:
+        return None
+    return rung.code_bytes - climb.respelled_bytes
 
 
 def attribution(ladder: Ladder) -> dict[str, int | None]:

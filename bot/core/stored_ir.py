@@ -16,7 +16,7 @@ import msgspec
 
 from bot.core.json_text import canonical, decoded, require_schema
 from bot.core.ladder import MOST_REASON, Rung
-from bot.core.record import Digest, Name, Record, always
+from bot.core.record import Amount, Digest, Name, Record, always
 from bot.core.snapshot import CellKey, Dispatch
 
 SCHEMA = "code-size-stored-ir/1"
@@ -68,6 +68,7 @@ class StoredDispatch(Record, frozen=True, omit_defaults=True):
     translated: PhaseText
     end: Rung  # compiled alone; no bytes where these are not those of the artifact
     end_same: bool | None = None  # as `Ladder.base_same`
+    respelled_bytes: Amount = 0  # as `Climb.respelled_bytes`
     bitcode: Bitcode | None = None  # None where llvm-cpu does not compile it
 
     @property

@@ -9,12 +9,11 @@ A file with one `hal.executable` compiles like a program. The option
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
+from bot.compiler.compiling import CompileSetup
 from bot.compiler.diagnostics import Undumped, failure
 from bot.compiler.static_library import library_path, make_room_for_library
 from bot.compiler.toolchain import UNTHREADED
@@ -39,8 +38,6 @@ OBJECTS = "--iree-llvmcpu-keep-linker-artifacts"
 
 _BINARIES = "binaries"
 _INTERMEDIATES = "intermediates"
-_NAMED = re.compile(rb'hal\.executable (?:public |private )?@("?)([^"\s{]+)\1')
-_NAME_WITHIN_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +52,6 @@ class AloneCode:
 def dump_options(phase: str, out: Path | str) -> tuple[str, ...]:
     """Return the options that write each executable's IR at a phase to a file in `out`."""
     return f"--compile-to={phase}", f"--iree-hal-dump-{phase}-to={out}"
-
-
-def executables_at(
-    setup: CompileSetup,
-    argv: Sequence[str],
-    source: CompileInput,
-    phase: str,
-    out: Path,
-) -> dict[str, Path] | Failure:
-    """Write the IR of each executable at a phase to `out`; return executable → its file.
-
-    Args:
-        phase: SOURCES or CONFIGURATIONS.
-    """
-    result = compile_to(setup, (*argv, *dump_options(phase, out)), source)
-    if isinstance(result, Failure):
-        return result
-    paths = {}
-    for path in sorted(out.glob("*.mlir")):
-        if path.is_file():  # no pipe, that is
-            with path.open("rb") as file:
-                name = _NAMED.search(file.read(_NAME_WITHIN_BYTES))
-            if name:
-                paths[name[2].decode("utf-8", "replace")] = path
-    return paths
 
 
 def compile_from(

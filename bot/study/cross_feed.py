@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from bot.core.ladder import Climb
+from bot.core.ladder import Climb, alone_bytes
 from bot.core.pass_cuts import Cut
 from bot.core.snapshot import Failure
 from bot.study.compiling_alone import SOURCES, AloneCode, compile_from
@@ -55,8 +55,8 @@ class CrossFeed:
         self._cuts = cuts
         self._bytes_by_place = dict[int, int | None]()
         if climb is not None:
-            self._bytes_by_place[0] = climb.configured.code_bytes
-            self._bytes_by_place[self.end] = climb.translated.code_bytes
+            self._bytes_by_place[0] = alone_bytes(climb, climb.configured)
+            self._bytes_by_place[self.end] = alone_bytes(climb, climb.translated)
         self._alone: AloneCode | Failure | None = None
 
     @property

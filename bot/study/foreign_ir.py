@@ -285,7 +285,27 @@ def _undotted_attributes(text: str) -> str:
     return _DOTTED_ATTRIBUTE.sub(r"#nvvm<\1 \2>", text)
 
 
+_OLD_BARRIER = '"nvvm.barrier0"() :'
+_NEW_BARRIER = re.compile(
+    r'"nvvm\.barrier"\(\) <\{(?:aligned = true, )?'
+    r"operandSegmentSizes = array<i32: 0, 0>\}> :"
+)
+
+
+def _barriers_with_operands(text: str) -> str:
+    """Spell barriers as the operation that may have operands, as from 3.12.0 on."""
+    new_barrier = '"nvvm.barrier"() <{operandSegmentSizes = array<i32: 0, 0>}> :'
+    return text.replace(_OLD_BARRIER, new_barrier)
+
+
+def _barriers_without_operands(text: str) -> str:
+    """Spell barriers of a whole workgroup as the operation up to 3.11.0."""
+    return _NEW_BARRIER.sub(_OLD_BARRIER, text)
+
+
 _FIXES = (
+    _Fix(re.compile(r"nvvm\.barrier"), _barriers_with_operands),
+    _Fix(re.compile(r"nvvm\.barrier"), _barriers_without_operands),
     _Fix(re.compile(r"expected '<'"), _dotted_attributes),
     _Fix(re.compile(r"expected valid keyword"), _undotted_attributes),
     _Fix(re.compile(r"llvm\.mlir\.constant"), _integer_constants),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
 from bot.compiler.toolchain import UNTHREADED
@@ -26,7 +27,7 @@ from bot.study.foreign_ir import NamedText, compile_foreign, printed, transplant
 from bot.system.files import temporary_directory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LadderSide:
     """One dispatch on one side, and what compiles it there."""
 
@@ -36,6 +37,25 @@ class LadderSide:
     row: Dispatch
     # the IR of its executable before its target's passes, or why there is none
     source: str | Failure
+
+    @cached_property
+    def configured(self) -> str | Failure:
+        """The IR of its executable with its configuration, or why there is none.
+
+        The ladder and the proof of the configuration share it.
+        """
+        return self.at(CONFIGURATIONS)
+
+    def at(self, phase: str) -> str | Failure:
+        """Return the IR of its executable at a later phase, or why there is none."""
+        if isinstance(self.source, Failure):
+            return self.source
+        options = (f"--compile-from={SOURCES}", f"--compile-to={phase}", UNTHREADED)
+        with temporary_directory("phase-", self.setup.session.scratch) as directory:
+            path = directory / "source.mlir"
+            path.write_text(self.source, encoding="utf-8")
+            input_ = CompileInput(self.row.executable, path)
+            return compile_to(self.setup, (*self.argv, *options), input_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +87,7 @@ class FirstSide:
     is_same: bool | None
     bitcode: bytes | Failure
     control: Rung | None
+    respelled_bytes: int = 0  # as `Climb.respelled_bytes`
 
 
 def measured_ladder(
@@ -135,10 +156,10 @@ def _measured(side: LadderSide) -> _Measured:
             linker_flags=None,
             bitcode=source,
         )
-    later = (CONFIGURATIONS, TARGETS)
     texts = {
         SOURCES: source,
-        **{phase: _text_at(side, source, phase) for phase in later},
+        CONFIGURATIONS: _without_aliases(side, side.configured),
+        TARGETS: _without_aliases(side, side.at(TARGETS)),
     }
     flags = linker_flags(source)
     name = side.row.name
@@ -161,25 +182,23 @@ def _measured(side: LadderSide) -> _Measured:
     )
 
 
-def _text_at(side: LadderSide, source: str, phase: str) -> str | Failure:
-    """Return the IR of the executable at a later phase."""
-    options = (f"--compile-from={SOURCES}", f"--compile-to={phase}", UNTHREADED)
-    with temporary_directory("phase-", side.setup.session.scratch) as directory:
-        path = directory / "source.mlir"
-        path.write_text(source, encoding="utf-8")
-        input_ = CompileInput(side.row.executable, path)
-        text = compile_to(side.setup, (*side.argv, *options), input_)
+def _without_aliases(side: LadderSide, text: str | Failure) -> str | Failure:
     if isinstance(text, Failure):
         return text
     return printed(side.setup, text)
 
 
 def _end(measured: _Measured) -> Rung:
-    """Return an end of the ladder, which has to be the dispatch of the report."""
+    """Return an end of the ladder, which has to be the dispatch of the report.
+
+    The same code has the size of the report, however long its names are.
+    """
     rung = _rung(measured.end)
     code_bytes = measured.side.row.code_bytes
     if rung.code_bytes is None or rung.code_bytes == code_bytes:
         return rung
+    if _is_same(measured):
+        return Rung(code_bytes)
     if code_bytes is None:
         shown_bytes = "n/a"
     else:
@@ -193,6 +212,14 @@ def _is_same(measured: _Measured) -> bool | None:
     if isinstance(measured.end, Failure) or measured.end.code is None:
         return None
     return measured.end.code == measured.side.row.code
+
+
+def _respelled_bytes(measured: _Measured) -> int:
+    """Return how many bytes more the artifact has for the same code."""
+    end_bytes = _end(measured).code_bytes
+    if end_bytes is None or isinstance(measured.end, Failure):
+        return 0
+    return end_bytes - measured.end.code_bytes
 
 
 def _first(measured: _Measured) -> FirstSide:
@@ -220,6 +247,7 @@ def _first(measured: _Measured) -> FirstSide:
         is_same=_is_same(measured),
         bitcode=measured.bitcode,
         control=control,
+        respelled_bytes=_respelled_bytes(measured),
     )
 
 
@@ -242,24 +270,32 @@ def _climb(first: FirstSide, second: _Measured) -> Climb:
         translated=_foreign_rung(first, second, TARGETS),
         optimized=optimized,
         control=control,
+        respelled_bytes=first.respelled_bytes,
     )
 
 
 def _foreign_rung(first: FirstSide, second: _Measured, phase: str) -> Rung:
+    rung = _rung(_foreign_code(first, second, phase))
+    if rung.code_bytes is None:
+        return rung
+    return Rung(rung.code_bytes + first.respelled_bytes)
+
+
+def _foreign_code(
+    first: FirstSide, second: _Measured, phase: str
+) -> AloneCode | Failure:
     foreign = first.texts[phase]
     second_text = second.texts[phase]
     if isinstance(foreign, Failure):
-        return _rung(foreign)
+        return foreign
     if isinstance(second_text, Failure):
-        return _rung(second_text)
+        return second_text
     side = second.side
     receiving = NamedText(side.row.name, second_text)
     if _is_same_ir(side, receiving, foreign):
-        return _rung(second.end)
-    return _rung(
-        compile_foreign(
-            side.setup, argv=side.argv, own_text=receiving, foreign=foreign, phase=phase
-        )
+        return second.end
+    return compile_foreign(
+        side.setup, argv=side.argv, own_text=receiving, foreign=foreign, phase=phase
     )
 
 

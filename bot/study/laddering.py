@@ -25,7 +25,7 @@ from bot.core.planned import SIDES
 from bot.core.policy import is_local, judge
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.stored_ir import BaseIr
-from bot.core.work import COMPILES_OF_LADDER, compile_work, ladder_work
+from bot.core.work import COMPILES_OF_LADDER, ladder_work
 from bot.explain.carrying import fitting_ladder
 from bot.explain.explanations import changed_models, explanations
 from bot.explain.phases import configured_differently
@@ -126,9 +126,7 @@ def worth_laddering(
     return sorted(moved, key=rank)
 
 
-def within_work(
-    sides: Mapping[str, Snapshot], moved: Sequence[Moved], work: int | None
-) -> list[Wanted]:
+def within_work(moved: Sequence[Moved], work: int | None) -> list[Wanted]:
     """Return the ladders that the work covers, in their order.
 
     One that does not fit is passed over.
@@ -137,17 +135,11 @@ def within_work(
     is spent on the other order of the largest ones. Work counts whether or not a ladder
     is known already: the same snapshots always get the same ladders.
     """
-    compiled = _compile_works(sides)
     budget = _Left(work)
     chosen = list[Wanted]()
-    paid = set[CellKey]()  # cells of which the sources are written
     for key, delta in moved:
-        cost = _work(delta)
-        if key not in paid:
-            cost += compiled[key] // 4
-        if not budget.take(cost):
+        if not budget.take(_work(delta)):
             continue
-        paid.add(key)
         with_proof = configured_differently(delta) and budget.take(_proof_work(delta))
         chosen.append(Wanted(key, delta, both_orders=False, with_proof=with_proof))
     largest = sorted(chosen, key=lambda ladder: -abs(moved_bytes(ladder.delta) or 0))
@@ -159,15 +151,6 @@ def within_work(
     return [
         replace_field(ladder, both_orders=ladder.place in twice) for ladder in chosen
     ]
-
-
-def _compile_works(sides: Mapping[str, Snapshot]) -> dict[CellKey, int]:
-    """Return the work of compiling each cell on all sides together."""
-    works: dict[CellKey, int] = {}
-    for side in sides.values():
-        for cell in side.cells:
-            works[cell.key] = works.get(cell.key, 0) + compile_work(cell)
-    return works
 
 
 class _Left:
@@ -491,7 +474,7 @@ def laddered(
     moved = worth_laddering(causes, roots, failing)
     if base_ir is not None:
         moved = [pair for pair in moved if _is_stored(base_ir, pair)]
-    wanted_ladders = within_work(sides, moved, work_for(sides))
+    wanted_ladders = within_work(moved, work_for(sides))
     if base_ir is not None:
         wanted_ladders = [_in_one_order(ladder) for ladder in wanted_ladders]
     if not wanted_ladders:

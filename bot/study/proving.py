@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from msgspec.structs import replace
 
-from bot.compiler.compiling import CompileInput, CompileSetup, compile_to
-from bot.compiler.toolchain import UNTHREADED
+from bot.compiler.compiling import CompileSetup
 from bot.core.explanation import code_differs
 from bot.core.proof import (
     NOT_TRIED,
@@ -26,8 +24,8 @@ from bot.core.proof import (
 from bot.core.snapshot import Dispatch, Failure
 from bot.errors import MalformedBinary
 from bot.readers.configurations import NotTransplantable, differing_knobs, transplanted
-from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, AloneCode, compile_from
-from bot.system.files import temporary_directory
+from bot.study.compiling_alone import CONFIGURATIONS, AloneCode, compile_from
+from bot.study.ladder import LadderSide
 
 MOST_COMPILES = 10
 """Compiles of one experiment.
@@ -53,35 +51,12 @@ class ConfiguredPair:
     head_text: str
 
 
-class DispatchSide(Protocol):
-    """One dispatch on one side, and what compiles it there."""
-
-    @property
-    def setup(self) -> CompileSetup:
-        """How the side compiles."""
-
-    @property
-    def argv(self) -> Sequence[str]:
-        """The flags of the build, with the lifted stack limit where it needs that."""
-
-    @property
-    def row(self) -> Dispatch:
-        """The dispatch as it was measured."""
-
-    @property
-    def source(self) -> str | Failure:
-        """The IR of its executable before its target's passes, or why there is none."""
-
-
 def proof_of(
-    base: DispatchSide, head: DispatchSide, most_compiles: int = MOST_COMPILES
+    base: LadderSide, head: LadderSide, most_compiles: int = MOST_COMPILES
 ) -> KnobProof:
     """Return the proof of a dispatch's configuration.
 
-    It is made from its executable's source on each side.
-
-    Two partial compiles, up to the configuration, come before those that the budget
-    counts.
+    The partial compiles up to the configuration are not counted in the budget.
     """
     if why_no_experiment(base.row, head.row):
         return proof_between(
@@ -89,7 +64,7 @@ def proof_of(
         )
     return proof_between(
         base.row,
-        base_text=_configured_text(base),
+        base_text=base.configured,
         head=head,
         most_compiles=most_compiles,
     )
@@ -98,19 +73,19 @@ def proof_of(
 def proof_between(
     base: Dispatch,
     base_text: str | Failure,
-    head: DispatchSide,
+    head: LadderSide,
     most_compiles: int = MOST_COMPILES,
 ) -> KnobProof:
     """Return the proof of a dispatch's configuration.
 
-    It is made from base's configured IR and head's source.
+    It is made from the configured IR of both sides.
     """
     reason = why_no_experiment(base, head.row)
     moved_bytes = moved_code_bytes(base, head.row)
     if reason:
         return KnobProof(NOT_TRIED, reason, moved_bytes=moved_bytes)
     texts = list[str]()
-    for name, text in (("base", base_text), ("head", _configured_text(head))):
+    for name, text in (("base", base_text), ("head", head.configured)):
         if isinstance(text, Failure):
             reason = f"the configuration is not known on {name}: {text.first_line}"
             return KnobProof(NOT_TRIED, reason, moved_bytes=moved_bytes)
@@ -119,22 +94,6 @@ def proof_between(
     return prove_configuration(
         head.setup, argv=head.argv, pair=pair, most_compiles=most_compiles
     )
-
-
-def _configured_text(side: DispatchSide) -> str | Failure:
-    """Return the IR of the executable behind the passes that choose its configuration."""
-    if isinstance(side.source, Failure):
-        return side.source
-    options = (
-        f"--compile-from={SOURCES}",
-        f"--compile-to={CONFIGURATIONS}",
-        UNTHREADED,
-    )
-    with temporary_directory("configured-", side.setup.session.scratch) as directory:
-        path = directory / "source.mlir"
-        path.write_text(side.source, encoding="utf-8")
-        source = CompileInput(side.row.executable, path)
-        return compile_to(side.setup, (*side.argv, *options), source)
 
 
 def prove_configuration(
@@ -187,7 +146,7 @@ def prove_with(
     if isinstance(alone_code, Failure):
         reason = f"head does not compile alone: {alone_code.first_line}"
         return untried(reason, compiles=experiment.compiles)
-    if reason := why_other_code(alone_code, head_bytes, moved_bytes):
+    if reason := why_other_code(alone_code, pair.head, moved_bytes):
         return untried(reason, compiles=experiment.compiles)
     after = experiment.with_base_values(knobs)
     if isinstance(after, Failure):
@@ -215,12 +174,15 @@ def prove_with(
     )
 
 
-def why_other_code(alone_code: AloneCode, head_bytes: int, moved_bytes: int) -> str:
+def why_other_code(alone_code: AloneCode, head: Dispatch, moved_bytes: int) -> str:
     """Say that head compiled alone has another size than in the artifact.
 
-    Empty where it has not.
+    Empty where it has not, or where only the names in the same code are longer.
     """
-    if abs(alone_code.code_bytes - head_bytes) <= little_bytes(moved_bytes):
+    head_bytes = head.code_bytes or 0
+    is_same_code = head.code is not None and alone_code.code == head.code
+    apart_bytes = abs(alone_code.code_bytes - head_bytes)
+    if is_same_code or apart_bytes <= little_bytes(moved_bytes):
         return ""
     return (
         f"compiled alone, head's code is {alone_code.code_bytes:,} B and not"

@@ -15,7 +15,8 @@ from bot.compiler.compiling import CompileInput, CompileSetup
 from bot.core.defaults import DefaultChange
 from bot.core.proof import NOT_TRIED, KnobProof
 from bot.core.snapshot import Dispatch, Failure
-from bot.study.compiling_alone import SOURCES, AloneCode, compile_from, executables_at
+from bot.study.compiling_alone import SOURCES, AloneCode, compile_from
+from bot.study.executable_sources import executables_at
 from bot.study.proving import (
     moved_code_bytes,
     proof_after,
@@ -123,7 +124,7 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
             f"head does not compile alone: {alone_code.first_line}",
             compiles=compiles + 1,
         )
-    if reason := why_other_code(alone_code, head_bytes, moved_bytes):
+    if reason := why_other_code(alone_code, head.row, moved_bytes):
         return untried(reason, compiles=compiles + 1)
     flag = f"{change.option}={value}"
     after = head.code_with(flag)

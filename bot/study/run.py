@@ -27,8 +27,10 @@ from typing import Protocol
 from msgspec import structs
 
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key
-from bot.compiler.compiler import Compile, Compiler, Result, Session
+from bot.compiler.compiler import Compile, Compiled, Compiler, Result, Session
+from bot.compiler.compiling import EXECUTABLE_SOURCES
 from bot.compiler.iree import toolchain_of
+from bot.compiler.program_cache import ProgramCache
 from bot.compiler.ptxas import Assembler, installed
 from bot.compiler.schedule import Task, Watcher, run_all
 from bot.compiler.toolchain import Toolchain
@@ -122,6 +124,11 @@ class Resources:
     cancel: Cancel
     progress: Progress
     texts: TextStore | None = None
+
+    @property
+    def programs(self) -> ProgramCache:
+        """The programs of the cache, before their targets' passes."""
+        return ProgramCache(self.cache.root, self.cache.keeps)
 
     @property
     def assembler(self) -> Assembler:
@@ -249,7 +256,10 @@ def measure_sides(
         cell = cell_of(
             planned, result=result, texts=resources.texts, assembler=assembler
         )
-        resources.cache.store(cell_key(digests[label], planned), cell)
+        key = cell_key(digests[label], planned)
+        resources.cache.store(key, cell)
+        if isinstance(result, Compiled) and EXECUTABLE_SOURCES in result.files:
+            resources.programs.keep(key, result.files[EXECUTABLE_SOURCES])
         for other_plan, same in waiters[_waiting_key(label, digests[label], planned)]:
             cells[other_plan.label][same.key] = _labelled(cell, same)
             cost = same.cost if other_plan.label == label else 0.0

@@ -16,7 +16,7 @@ from bot.core.ladder import MOST_REASON
 from bot.core.proof import KnobProof
 from bot.core.snapshot import Cell, Dispatch, Failure, Snapshot
 from bot.core.stored_ir import Bitcode, PhaseText, StoredDispatch
-from bot.core.work import compile_work, stored_ir_work
+from bot.core.work import stored_ir_work
 from bot.show.filters import plural
 from bot.store.ir_files import digest_of_ir, packed_ir
 from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, TARGETS
@@ -79,15 +79,11 @@ def _largest(snapshot: Snapshot, budget: int) -> list[_Chosen]:
         key=lambda pair: (-(pair.row.code_bytes or 0), pair.cell.key, pair.row.name)
     )
     chosen = list[_Chosen]()
-    paid = set()  # cells of which the sources are written
     for pair in pairs:
         cost = stored_ir_work(pair.row)
-        if pair.cell.key not in paid:
-            cost += compile_work(pair.cell) // 4
         if cost > budget:
             continue
         budget -= cost
-        paid.add(pair.cell.key)
         chosen.append(pair)
     return chosen
 
@@ -141,6 +137,7 @@ def stored_dispatch(cell: Cell, side: LadderSide) -> StoredDispatch:
         translated=_phase_text(first, TARGETS),
         end=first.end,
         end_same=first.is_same,
+        respelled_bytes=first.respelled_bytes,
         bitcode=_bitcode(first),
     )
 
@@ -183,6 +180,7 @@ def first_side_of(stored: StoredDispatch) -> FirstSide:
         texts=texts,
         end=stored.end,
         is_same=stored.end_same,
+        respelled_bytes=stored.respelled_bytes,
         bitcode=bitcode,
         control=stored.bitcode.control if stored.bitcode is not None else None,
     )

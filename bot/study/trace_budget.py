@@ -213,8 +213,8 @@ class TraceBudget:
         self._same = same
         self._left = work
         self._compiled = _compile_works(sides)
-        # what is made once for several dispatches
-        self._paid = set[tuple[str, str, CellKey]]()
+        # the programs whose passes are printed for dispatches taken before
+        self._paid = set[tuple[str, CellKey]]()
 
     def take(self, moved: Sequence[Moved], *, codes: bool = False) -> list[Moved]:
         """Take the dispatches that the budget covers, and pass over those that do not fit.
@@ -237,31 +237,25 @@ class TraceBudget:
 
     def _fitting(
         self, moved: Sequence[Moved], codes: bool
-    ) -> tuple[list[Moved], int | None, set[tuple[str, str, CellKey]]]:
+    ) -> tuple[list[Moved], int | None, set[tuple[str, CellKey]]]:
         """Return what fits in this order, the work left after it, and what is paid."""
         chosen = list[Moved]()
         remaining_work = self._left
         paid = set(self._paid)
         for key, delta in moved:
-            shared = dict[tuple[str, str, CellKey], int]()
-            own_work = 0
+            programs = set[tuple[str, CellKey]]()
             if is_formed(delta) and not codes:
-                for side in self._here:
-                    work_of_program = self._program_work(side, key.model)
-                    shared["program", side, self._same[key]] = work_of_program
+                programs = {(side, self._same[key]) for side in self._here} - paid
+                works = [self._program_work(side, key.model) for side, _ in programs]
             else:
-                for side, row in dispatches_of(delta).items():
-                    if side in self._here:
-                        shared["sources", side, key] = self._compiled[side, key] // 4
-                        own_work += trace_work(row)
-            work = own_work + sum(
-                cost for item, cost in shared.items() if item not in paid
-            )
+                rows = dispatches_of(delta)
+                works = [trace_work(rows[side]) for side in rows if side in self._here]
+            work = sum(works)
             if remaining_work is not None:
                 if work > remaining_work:
                     continue
                 remaining_work -= work
-            paid |= shared.keys()
+            paid |= programs
             chosen.append((key, delta))
         return chosen, remaining_work, paid
 

@@ -21,6 +21,7 @@ from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiler import Session
 from bot.compiler.compiling import CompileInput, CompileSetup
 from bot.compiler.importing import Importer
+from bot.compiler.program_cache import ProgramCache
 from bot.compiler.schedule import Task, run_all
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta
@@ -39,7 +40,8 @@ from bot.errors import InputError
 from bot.explain.explanations import changed_models, explanations
 from bot.readers.program_passes import LOCATION, ProgramReader, joint_places
 from bot.show.filters import plural
-from bot.study.compiling_alone import SOURCES, executables_at
+from bot.study.compiling_alone import SOURCES
+from bot.study.executable_sources import executables_at, executables_in
 from bot.study.ladder import LadderSide
 from bot.study.prepare import Work
 from bot.study.printed_passes import (
@@ -94,10 +96,17 @@ def _argv(planned: PlannedCell, cell: Cell) -> tuple[str, ...]:
 class SideTracer:
     """Traces dispatches of one side; may be used from several threads."""
 
-    def __init__(self, plan: SidePlan, setup: CompileSetup, importer: Importer) -> None:
+    def __init__(
+        self,
+        plan: SidePlan,
+        setup: CompileSetup,
+        importer: Importer,
+        programs: ProgramCache,
+    ) -> None:
         self.plan = plan
         self._setup = setup
         self._importer = importer
+        self._programs_at_sources = programs
         self._planned = {cell.key: cell for cell in plan.cells}
         self._sources: dict[CellKey, dict[str, Path] | Failure] = {}
         self._programs: dict[CellKey, ProgramReader | str] = {}
@@ -198,24 +207,36 @@ class SideTracer:
     ) -> dict[str, Path] | Failure:
         with self._lock:
             if planned.key not in self._sources:
-                source = self._importer.source(planned.model)
                 out = (
                     self._setup.session.scratch
                     / f"{self.plan.label}-{len(self._sources)}"
                 )
                 out.mkdir()
-                self._sources[planned.key] = (
-                    source
-                    if isinstance(source, Failure)
-                    else executables_at(
-                        self._setup,
-                        argv=argv,
-                        source=CompileInput(planned.model.name, source),
-                        phase=SOURCES,
-                        out=out,
-                    )
-                )
+                self._sources[planned.key] = self._written_sources(planned, argv, out)
             return self._sources[planned.key]
+
+    def _written_sources(
+        self, planned: PlannedCell, argv: Sequence[str], out: Path
+    ) -> dict[str, Path] | Failure:
+        """Write the source of each executable.
+
+        The model is compiled again only where its compile left no program.
+        """
+        key = cell_key(self.plan.compiler.info.digest, planned)
+        program = self._programs_at_sources.load(key)
+        if program is not None:
+            divided = executables_in(self._setup, program, out)
+            if not isinstance(divided, Failure):
+                return divided
+        source = self._importer.source(planned.model)
+        if isinstance(source, Failure):
+            return source
+        model = CompileInput(planned.model.name, source)
+        dumped = out / "dumped"
+        dumped.mkdir()
+        return executables_at(
+            self._setup, argv=argv, source=model, phase=SOURCES, out=dumped
+        )
 
 
 @contextmanager
@@ -237,8 +258,9 @@ def side_tracers(
             )
             # the compiler itself is asked nothing where all is known
             setup = CompileSetup(plan.toolchain, session, bindings)
+            importer = Importer(plan.toolchain, session)
             tracers[plan.label] = SideTracer(
-                plan, setup, Importer(plan.toolchain, session)
+                plan, setup=setup, importer=importer, programs=resources.programs
             )
         yield tracers
 

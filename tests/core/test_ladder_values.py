@@ -24,10 +24,9 @@ def rungs(*sizes: int | None) -> list[Rung]:
 
 
 def climb(*sizes: int | None) -> Climb:
-    source, configured, translated, *optimized = rungs(*sizes)
-    if not optimized:
-        return Climb(source, configured, translated)
-    return Climb(source, configured, translated, *optimized)
+    source, configured, translated, *llvm = rungs(*sizes)
+    optimized, control = llvm or (None, None)
+    return Climb(source, configured, translated, optimized, control)
 
 
 def ladder(

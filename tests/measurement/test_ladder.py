@@ -9,6 +9,7 @@ import pytest
 from alone_stage import compile_setup, measured
 from ladder_models import EMBEDDING_NORM, POINTWISE
 from product_model import PRODUCT
+from reduction_models import SUMS
 
 from bot.cli.main import main
 from bot.core.ladder import (
@@ -28,7 +29,13 @@ Side = tuple[str, str]  # a release and a model
 
 
 def ladder_of(
-    home: Path, base: Side, head: Side, target: str, *, both_orders: bool = False
+    home: Path,
+    base: Side,
+    head: Side,
+    target: str,
+    word: str = "",
+    *,
+    both_orders: bool = False,
 ) -> Ladder:
     stages = [
         measured(home / label, *side, target)
@@ -36,7 +43,7 @@ def ladder_of(
     ]
     with compile_setup(base[0]) as base_setup, compile_setup(head[0]) as head_setup:
         sides = [
-            stage.ladder_side(setup, target)
+            stage.ladder_side(setup, target, word)
             for stage, setup in zip(stages, (base_setup, head_setup), strict=True)
         ]
         ladder = measured_ladder(*sides, both_orders=both_orders)
@@ -101,6 +108,38 @@ def test_a_longer_name_is_source_where_names_are_code(tmp_path: Path) -> None:
     parts = {"source": 33, "configuration": 0, "mlir": 0, "back_end": 0}
     assert attribution(ladder) == parts
     assert ladder.head_code == ladder.base_code
+
+
+def test_barriers_are_spelled_as_each_release_reads_them(tmp_path: Path) -> None:
+    """Up to 3.11.0 a barrier of a whole workgroup is an operation of its own."""
+    sides = ("3.11.0", SUMS), ("3.12.0", SUMS)
+    ladder = ladder_of(tmp_path, *sides, "cuda", both_orders=True)
+    assert ladder.back is not None
+    for climb in (ladder.climb, ladder.back):
+        assert climb.translated == ladder.head
+
+
+def elementwise(number: int) -> str:
+    """Return a function that is a kernel of its own."""
+    shape = f"tensor<{number + 5}xf32>"
+    return (
+        f"func.func @f{number}(%a: {shape}) -> {shape} {{\n"
+        f"  %0 = arith.mulf %a, %a : {shape}\n  return %0 : {shape}\n}}\n"
+    )
+
+
+def test_labels_with_the_number_of_a_kernel_hide_no_part(tmp_path: Path) -> None:
+    """PTX has `$L__BB10_1` in the artifact and `$L__BB0_1` alone, so the sizes differ."""
+    model = "".join(map(elementwise, range(10))) + PRODUCT
+    sides = ("3.11.0", model), ("3.13.0", model)
+    ladder = ladder_of(tmp_path, *sides, "cuda", "matmul", both_orders=True)
+    assert ladder.is_whole
+    assert (ladder.base_same, ladder.head_same) == (True, True)
+    assert ladder.climb.respelled_bytes > 0
+    parts = attribution(ladder)
+    assert (parts["configuration"], parts["mlir"]) == (0, -458)
+    spelled = ladder.back.respelled_bytes if ladder.back else 0
+    assert parts["source"] == spelled - ladder.climb.respelled_bytes
 
 
 def test_swapping_the_sides_exchanges_the_orders_and_negates(tmp_path: Path) -> None:

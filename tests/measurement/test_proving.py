@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from alone_stage import AloneStage, compile_setup, measured
@@ -34,6 +34,7 @@ from bot.readers.configurations import (
     transplanted,
 )
 from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, AloneCode, compile_from
+from bot.study.ladder import LadderSide
 from bot.study.proving import ConfiguredPair, proof_of, prove_configuration, prove_with
 
 BASE, HEAD = "3.11.0", "3.13.0"
@@ -69,16 +70,6 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, AloneStage]:
         release: measured(tmp_path_factory.mktemp("side"), release, PRODUCT, TARGETS)
         for release in (BASE, HEAD)
     }
-
-
-@dataclass(frozen=True)
-class Side:
-    """One dispatch on one side."""
-
-    setup: CompileSetup
-    argv: tuple[str, ...]
-    row: Dispatch
-    source: str | Failure
 
 
 def dispatch(setup: CompileSetup, flags: tuple[str, ...], text: str) -> Dispatch:
@@ -148,7 +139,9 @@ def test_a_tile_size_that_carries_the_growth_is_proved(
             cell for cell in stage.side.cells if cell.key.target == "llvm-cpu-x86_64"
         )
         source = stage.texts(setups[release], cell, SOURCES)[rows[release].executable]
-        sides.append(Side(setups[release], stage.argv(cell), rows[release], source))
+        sides.append(
+            LadderSide(setups[release], stage.argv(cell), rows[release], source)
+        )
     assert proof_of(sides[0], sides[1]) == proof
     lost = replace(sides[1], source=Failure("read", "no source"))
     assert (

@@ -15,7 +15,8 @@ from bot.compiler.toolchain import resolve
 from bot.config.configuration import load_config
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Cell, Snapshot
-from bot.study.compiling_alone import SOURCES, executables_at
+from bot.study.compiling_alone import SOURCES
+from bot.study.executable_sources import executables_at
 from bot.study.ladder import LadderSide
 from bot.study.prepare import Request, Work
 from bot.study.run import SidePlan
@@ -69,10 +70,12 @@ class AloneStage:
                 name: path.read_text(encoding="utf-8") for name, path in paths.items()
             }
 
-    def ladder_side(self, setup: CompileSetup, target: str) -> LadderSide:
-        """Return the only dispatch of the model on a target."""
+    def ladder_side(
+        self, setup: CompileSetup, target: str, word: str = ""
+    ) -> LadderSide:
+        """Return the only dispatch on a target whose name has a word."""
         cell = next(cell for cell in self.side.cells if cell.key.target == target)
-        (row,) = cell.dispatches
+        (row,) = (row for row in cell.dispatches if word in row.name)
         source = self.texts(setup, cell, SOURCES)[row.executable]
         return LadderSide(setup, self.argv(cell), row, source)
 
