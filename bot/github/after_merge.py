@@ -196,9 +196,14 @@ def _keep_issue(
     issues = own_issues(hub, marker, "all" if failing else "open")
     open_ones = [issue for issue in issues if issue.is_open]
     if open_ones:
-        close_younger(open_ones)
+        close_younger(hub, open_ones)
         _update(
-            services, config=config, store=store, judged=judged, own_issue=open_ones[0]
+            services,
+            hub=hub,
+            config=config,
+            store=store,
+            judged=judged,
+            own_issue=open_ones[0],
         )
         return
     if not failing:
@@ -283,6 +288,7 @@ def _issue(
 
 def _update(
     services: Services,
+    hub: Hub,
     config: Config,
     store: Store,
     judged: Judged,
@@ -341,7 +347,11 @@ def _update(
     )
     issue = _issue(services, config=config, report=report, state=state, merges=merges)
     is_written = update_issue(
-        own_issue, issue_title(issue), issue_body(issue), is_resolved=state.is_resolved
+        hub,
+        own_issue,
+        title=issue_title(issue),
+        body=issue_body(issue),
+        is_resolved=state.is_resolved,
     )
     if state.is_resolved:
         done = "closed"

@@ -13,9 +13,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from github.IssueComment import IssueComment
-from github.IssueEvent import IssueEvent
-from github.PullRequest import PullRequest
 from msgspec import structs
 
 from bot.config.configuration import Config
@@ -51,6 +48,7 @@ from bot.github.repository import (
     open_pulls_at,
     pull,
 )
+from bot.github.rows import Comment, Event, PullRequest
 from bot.github.runner import write_outputs, write_summary
 from bot.show.comment import (
     broken_check,
@@ -259,7 +257,7 @@ def _accepted_before(
     number: int,
     to: Destination,
     previous: CommentState | None,
-    report: IssueComment | None,
+    report: Comment | None,
 ) -> Memory:
     """Return what the label accepts, or what an earlier command accepted.
 
@@ -285,7 +283,7 @@ def _accepted_before(
 
 
 def _findings_before(
-    label: IssueEvent, previous: CommentState | None, report: IssueComment | None
+    label: Event, previous: CommentState | None, report: Comment | None
 ) -> tuple[Seen, ...]:
     """Return the findings that the comment showed when the label was set."""
     if previous and report and report.updated_at < label.created_at:
@@ -293,7 +291,7 @@ def _findings_before(
     return ()
 
 
-def _still_holds(hub: Hub, acceptance: Acceptance, label: IssueEvent | None) -> bool:
+def _still_holds(hub: Hub, acceptance: Acceptance, label: Event | None) -> bool:
     """Return whether an acceptance by a command still counts.
 
     Its comment must be there, and no label may be set after it.

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import quote
 
-from github import GithubException
-from github.PullRequest import PullRequest
 from msgspec import structs
 
 from bot.config.experiments import load_experiments
@@ -32,15 +30,16 @@ from bot.github.publishing import find, publish
 from bot.github.repository import (
     MOMENT,
     first_line_of_comment,
-    head_repository_of,
     may_write,
     parents,
     pull,
     require_open_conversation,
 )
+from bot.github.rows import Commit, PullRequest
 from bot.show.answers import answer_marker, help_answer, mistake_answer
 from bot.show.comment import marker
-from bot.system.hub import Hub, explain
+from bot.system.hub import Hub
+from bot.system.refusals import explain
 
 _PAUSES = (1, 2, 0)
 """How long to wait between looks at a new head, times the hub's time.
@@ -203,7 +202,7 @@ def _pinned(hub: Hub, comment: Comment, typed: Typed) -> Asked:
         merge_sha=merge_sha,
         base_sha=base_sha,
         base_ref=pull_request.base.ref,
-        head_repository=head_repository_of(pull_request),
+        head_repository=pull_request.head_repository,
     )
 
 
@@ -251,15 +250,10 @@ def _pinned_side(hub: Hub, side: str) -> str:
 def _commit_of(hub: Hub, ref: str) -> str:
     """Return the commit of a ref such as `heads/main`; empty where there is none."""
     with explain(f"read the commit of {ref[:80]}", "contents: read"):
-        try:
-            # Of the files, which come with it, one is the least to ask for.
-            return str(
-                hub.call("GET", f"commits/{quote(ref, safe='/')}", per_page=1)["sha"]
-            )
-        except GithubException as refused:
-            if refused.status not in (404, 422):
-                raise
-            return ""
+        # Of the files, which come with it, one is the least to ask for.
+        place = f"commits/{quote(ref, safe='/')}?per_page=1"
+        commit = hub.find(Commit, place, missing=(404, 422))
+    return commit.sha if commit else ""
 
 
 def _require_findings(services: Services, hub: Hub, command: Asked) -> None:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from github.PullRequest import PullRequest
 from msgspec.structs import replace
 
 from bot.config.configuration import Config
@@ -39,11 +38,11 @@ from bot.github.repository import (
     artifacts,
     base_changed_at,
     download,
-    head_repository_of,
     is_ancestor,
     open_pulls_with_head,
     parents,
 )
+from bot.github.rows import PullRequest
 from bot.show.comment import check_name
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.system.hub import Hub
@@ -193,7 +192,7 @@ def _checked(
         base=sha,
         head=head.source.sha or "",
     )
-    foreign = head_repository_of(about) != services.context.repository
+    foreign = about.head_repository != services.context.repository
     report = replace(report, untrusted=foreign, notes=(*notes, *report.notes))
     if base.compiler.digest:
         return report

@@ -13,17 +13,15 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple, get_args
 
 from github import GithubException
-from github.CheckRun import CheckRun as WrittenCheck
-from github.IssueComment import IssueComment
-from github.PaginatedList import PaginatedList
 
 from bot.core.publication import CheckRun, Conclusion
 from bot.errors import NetworkError
-from bot.system.hub import Hub, explain, in_doubt, required
+from bot.github.rows import CheckRuns, Comment, WrittenCheck
+from bot.system.hub import Hub
+from bot.system.refusals import explain, in_doubt
 
 MAX_COMMENT_CHARACTERS = 65_536
 """GitHub answers a longer body with 422 "body is too long (maximum is 65536 characters)"."""
@@ -31,27 +29,24 @@ MAX_COMMENT_CHARACTERS = 65_536
 _TRIES = 4
 
 
-def find(hub: Hub, number: int, marker: str) -> list[IssueComment]:
+def find(hub: Hub, number: int, marker: str) -> list[Comment]:
     """Return the token's own comments whose first line is the marker, oldest first.
 
     All pages are read.
     """
     with explain(f"read the comments on #{number}", "pull-requests: write"):
         login = hub.token_login()
-        comments = sorted(
-            hub.issue(number).get_comments(), key=lambda comment: comment.id
-        )
-        # The account of a comment's author may be gone.
-        own_comments = [
-            comment
-            for comment in comments
-            if comment.user and is_login(comment.user.login, login)
-        ]
-        return [
-            comment
-            for comment in own_comments
-            if first_line(comment.body or "") == marker
-        ]
+        comments = hub.rows(list[Comment], f"issues/{number}/comments")
+    # The account of a comment's author may be gone.
+    own_comments = [
+        comment
+        for comment in comments
+        if comment.user and is_login(comment.user.login, login)
+    ]
+    marked = [
+        comment for comment in own_comments if first_line(comment.body or "") == marker
+    ]
+    return sorted(marked, key=lambda comment: comment.id)
 
 
 def publish(
@@ -116,18 +111,17 @@ def _settled(
         if not present:
             if not (create and still_current()):
                 return ""
-            created = hub.issue(number).create_comment(body)
-            created_id = required(created.id, "id")
-            url = required(created.html_url, "html_url")
+            place = f"issues/{number}/comments"
+            created = hub.write("POST", Comment, place, body=body)
             _require_author(hub, number, created)
             present = [
                 comment
                 for comment in find(hub, number, marker)
-                if comment.id < created_id
+                if comment.id < created.id
             ]
             if not present:
-                return url
-            _unless_gone(created.delete)  # another run was first
+                return created.html_url
+            _delete(hub, created)  # another run was first
         oldest = present[0]
         younger = present[1:]
         # equal but for what a server may do to line ends and to the last one
@@ -136,12 +130,12 @@ def _settled(
         ).rstrip():
             if not still_current():
                 return ""
-            if not _unless_gone(partial(oldest.edit, body)):
+            if not _edit(hub, oldest, body):
                 present = younger
                 continue
         for comment in younger:
             if still_current():
-                _unless_gone(comment.delete)
+                _delete(hub, comment)
         return oldest.html_url
 
 
@@ -150,7 +144,7 @@ def is_login(login: str, other_login: str) -> bool:
     return login.casefold() == other_login.casefold()
 
 
-def _require_author(hub: Hub, number: int, created: IssueComment) -> None:
+def _require_author(hub: Hub, number: int, created: Comment) -> None:
     """Raise NetworkError for a new comment with another author than expected.
 
     The next run would not find it. The comment is deleted: every run would write one more.
@@ -159,7 +153,7 @@ def _require_author(hub: Hub, number: int, created: IssueComment) -> None:
     actual = created.user.login if created.user else ""
     if not actual or is_login(actual, expected):
         return
-    _unless_gone(created.delete)
+    _delete(hub, created)
     problem = (
         f"cannot keep the comment on #{number}: the token writes as {actual}, not as"
         f" {expected}"
@@ -167,7 +161,7 @@ def _require_author(hub: Hub, number: int, created: IssueComment) -> None:
     raise NetworkError(problem, hint=f"set the input `author` to {actual}")
 
 
-def _unless_gone(write: Callable[[], None]) -> bool:
+def _unless_gone(write: Callable[[], object]) -> bool:
     """Change or delete a comment.
 
     False where it is gone: a run that raced with this one may have been faster.
@@ -179,6 +173,17 @@ def _unless_gone(write: Callable[[], None]) -> bool:
             raise
         return False
     return True
+
+
+def _edit(hub: Hub, comment: Comment, body: str) -> bool:
+    """Write the text of a comment; False where the comment is gone."""
+    place = f"issues/comments/{comment.id}"
+    return _unless_gone(lambda: hub.write("PATCH", Comment, place, body=body))
+
+
+def _delete(hub: Hub, comment: Comment) -> None:
+    """Delete a comment, if another run did not."""
+    _unless_gone(lambda: hub.delete(f"issues/comments/{comment.id}"))
 
 
 def first_line(body: str) -> str:
@@ -264,19 +269,21 @@ def publish_check(
             output = _output(check, sent)
             try:
                 if written is None:
-                    created = hub.repo.create_check_run(
-                        check.name,
-                        head_sha,
+                    written = hub.write(
+                        "POST",
+                        WrittenCheck,
+                        "check-runs",
+                        name=check.name,
+                        head_sha=head_sha,
                         details_url=details_url,
                         external_id=external_id,
                         status="completed",
                         conclusion=check.conclusion,
                         output=output,
                     )
-                    required(created.id, "id")
-                    written = created
                 else:
-                    written.edit(output=output)
+                    place = f"check-runs/{written.id}"
+                    hub.write("PATCH", WrittenCheck, place, output=output)
                 sent += len(output["annotations"])
                 failures = 0
             except Exception as error:
@@ -299,8 +306,8 @@ def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
         # Ids grow with time. What a job or another app calls by the same name has
         # another external id.
         in_order = sorted(_checks(hub, head_sha, name), key=lambda check: check.id)
-        matches = [_OURS.fullmatch(check.external_id or "") for check in in_order]
-        return {int(match["pull"]): _result(match) for match in matches if match}
+    matches = [_OURS.fullmatch(check.external_id or "") for check in in_order]
+    return {int(match["pull"]): _result(match) for match in matches if match}
 
 
 def _result(match: re.Match[str]) -> Result:
@@ -319,8 +326,12 @@ def _result(match: re.Match[str]) -> Result:
     )
 
 
-def _checks(hub: Hub, head_sha: str, name: str) -> PaginatedList[WrittenCheck]:
-    return hub.repo.get_commit(head_sha).get_check_runs(check_name=name, filter="all")
+def _checks(hub: Hub, head_sha: str, name: str) -> list[WrittenCheck]:
+    place = f"commits/{head_sha}/check-runs"
+    found = list[WrittenCheck]()
+    for page in hub.pages(CheckRuns, place, check_name=name, filter="all"):
+        found += page.check_runs
+    return found
 
 
 def _output(check: CheckRun, start: int) -> dict[str, Any]:

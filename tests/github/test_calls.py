@@ -22,7 +22,9 @@ from bot.errors import NetworkError
 from bot.github import repository
 from bot.github.publishing import Result, find, publish, publish_check
 from bot.github.repository import labelling, open_pulls_with_head, parents, pull
-from bot.system.hub import BoundedRetry, Hub, connect, explain
+from bot.system.hub import Hub, connect
+from bot.system.refusals import explain
+from bot.system.retrying import BoundedRetry
 
 OURS, HEAD, LABEL = "github-actions[bot]", "a" * 40, "code-size-approved"
 MARKER = "<!-- code-size: default -->"
@@ -77,11 +79,8 @@ class World:
             repr(vars(error)),
             *traceback.format_exception(error),
         ]
-        assert (
-            error.__suppress_context__
-            and error.__cause__ is None
-            and "\n" not in error.line
-        )
+        assert error.__suppress_context__ or error.__context__ is None
+        assert error.__cause__ is None and "\n" not in error.line
         assert self.token not in "".join(texts)
         return error.line
 
@@ -423,7 +422,7 @@ def test_the_pull_request_of_a_commit_is_of_that_branch_repository_and_commit(
     assert numbers == [20] and open_pulls_with_head(world.hub, "", "", HEAD) == []
     world.github.add_pull(13, "b" * 40, head_repo=None, state="closed")
     info = pull(world.hub, 13)
-    assert repository.head_repository_of(info) == "" and info.merge_commit_sha is None
+    assert info.head_repository == "" and info.merge_commit_sha is None
 
 
 def test_who_may_write(world: World) -> None:
@@ -454,7 +453,8 @@ def test_the_newest_setting_of_a_label_counts_while_it_is_set_also_on_later_page
     world.github.add_label(12, "late", "mallory")
     for spelled in (LABEL, LABEL.upper()):
         event = labelling(world.hub, 12, spelled)
-        assert event and (event.id, event.actor.login) == (newest, "hubot")
+        assert event and event.actor
+        assert (event.id, event.actor.login) == (newest, "hubot")
 
 
 def test_artifacts_over_all_pages(world: World) -> None:
@@ -905,9 +905,38 @@ def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(
 
 
 @pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        (PULL, {"number": 12}, "Object missing required field `state`"),
+        (PULL, {"number": "12"}, "Expected `int`, got `str` - at `$.number`"),
+        (
+            "/comments$",
+            [{"id": 1, "html_url": None}],
+            "Expected `str`, got `null` - at `$[0].html_url`",
+        ),
+        ("/comments$", {}, "Expected `array`, got `object`"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_named_by_its_field(
+    world: World, path: str, body: object, said: str
+) -> None:
+    world.github.fail_next("GET", path, 200, body=body)
+    if path == PULL:
+        line = world.error(lambda: pull(world.hub, 12))
+    else:
+        line = world.error(lambda: find(world.hub, 12, MARKER))
+    assert f": GitHub's answer has unexpected data: {said}" in line
+    assert line.endswith("(run it again, or check the API URL)")
+
+
+@pytest.mark.parametrize(
     ("headers", "said"),
     [
         ({"Retry-After": "never"}, ""),
+        (
+            {"X-RateLimit-Reset": "1e999"},
+            "cannot be followed: OverflowError",
+        ),
         ({"Link": "<<;,rel"}, ""),
         (
             {"X-RateLimit-Limit": "many", "X-RateLimit-Remaining": "x"},
@@ -915,16 +944,14 @@ def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(
         ),
         (
             {"Link": '<https://x.example/?page=2>; rel="next"'},
-            "cannot be followed: AssertionError: x.example",
+            "cannot be followed: its next page is at x.example",
         ),
     ],
 )
 def test_headers_of_another_form(
     world: World, headers: dict[str, str], said: str
 ) -> None:
-    world.github.fail_next(
-        "GET", "/comments$", 200, headers=headers, body=[{"id": 1}] if said else []
-    )
+    world.github.fail_next("GET", "/comments$", 200, headers=headers, body=[])
     if said:
         line = world.error(lambda: find(world.hub, 12, MARKER))
         assert line.startswith(
