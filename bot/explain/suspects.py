@@ -112,7 +112,6 @@ _PLACES = {"title": 3, "message": 2, "diff": 1}
 _PAGE, _MOST_DIFF_CHARACTERS = 100, 1 << 20
 Answer = tuple[LookedUp | None, tuple[Suspect, ...]]
 _T = TypeVar("_T")
-_Answer = TypeVar("_Answer")
 
 
 class Commit(NamedTuple):
@@ -707,14 +706,8 @@ def github_source(
     )
     requests = list[str]()
 
-    def ask(
-        kind: type[_T],
-        answer: type[_Answer],
-        read: Callable[[_Answer], _T],
-        place: str,
-        **query: str | int,
-    ) -> _T:
-        """Return what `read` takes of an answer of GitHub.
+    def ask(kind: type[_T], place: str, **query: str | int) -> _T:
+        """Return an answer of GitHub.
 
         The cache keeps it: answers about full revisions do not change.
         """
@@ -731,7 +724,7 @@ def github_source(
             )
         requests.append(address)
         with explain(f"read the history of {repository}", "contents: read"):
-            stored = read(hub.get(answer, place, **query))
+            stored = hub.get(kind, place, **query)
         add(cache, file, canonical(stored))
         return stored
 
@@ -753,15 +746,7 @@ def github_source(
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
         sides = [
-            ask(
-                list[Commit],
-                list[_Listed],
-                listed,
-                "commits",
-                sha=sha,
-                path=path,
-                per_page=_PAGE,
-            )
+            listed(ask(list[_Listed], "commits", sha=sha, path=path, per_page=_PAGE))
             for sha in (head, base)
         ]
         # What both have is taken away. Of a full page the older ones are not known:
@@ -787,9 +772,7 @@ def github_source(
 
     return CompilerHistory(
         address=f"{server_url}/{repository}",
-        paths=lambda revision: ask(
-            dict[str, str], _Tree, tree, f"git/trees/{revision}", recursive=1
-        ),
+        paths=lambda revision: tree(ask(_Tree, f"git/trees/{revision}", recursive=1)),
         commits=commits,
-        diff=lambda sha: ask(str, _Changes, patches, f"commits/{sha}", per_page=_PAGE),
+        diff=lambda sha: patches(ask(_Changes, f"commits/{sha}", per_page=_PAGE)),
     )

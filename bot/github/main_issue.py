@@ -19,8 +19,8 @@ from github import GithubException
 
 from bot.core.after_merge import IssueState, decode_issue
 from bot.errors import NetworkError
-from bot.github.publishing import first_line, is_login
 from bot.github.rows import Issue
+from bot.github.written import is_own, plain
 from bot.system.hub import Hub
 from bot.system.refusals import explain, in_doubt
 
@@ -63,12 +63,11 @@ def own_issues(hub: Hub, marker: str, state: Which) -> list[OwnIssue]:
     with _explained("read the issue about the main branch", "issues: read"):
         login = hub.token_login()
         issues = hub.rows(list[Issue], "issues", state=state, creator=login)
-    own = []
-    for issue in issues:
-        body = issue.body or ""
-        is_mine = issue.user is not None and is_login(issue.user.login, login)
-        if is_mine and first_line(body) == marker:
-            own.append(OwnIssue(issue, decode_issue(body, marker)))
+    own = [
+        OwnIssue(issue, decode_issue(issue.body or "", marker))
+        for issue in issues
+        if is_own(issue, login, marker)
+    ]
     return sorted(own, key=lambda issue: issue.number)
 
 
@@ -131,15 +130,10 @@ def update_issue(
             closing = {"state": "closed", "state_reason": "completed"}
             _edit(hub, issue, title=title, body=body, **closing)
             return True
-        if (issue.issue.title, _plain(issue.issue.body)) == (title, _plain(body)):
+        if (issue.issue.title, plain(issue.issue.body)) == (title, plain(body)):
             return False
         _edit(hub, issue, title=title, body=body)
         return True
-
-
-def _plain(body: str | None) -> str:
-    """Return the text without what a server may do to line ends and to the last one."""
-    return (body or "").replace("\r\n", "\n").rstrip()
 
 
 @contextmanager

@@ -12,9 +12,10 @@ from bot.config.configuration import Config
 from bot.core.after_merge import MergedPull
 from bot.core.publication import Acceptance
 from bot.errors import NetworkError
-from bot.github.delivering import Destination, accepted_on
-from bot.github.opening import Services
+from bot.github.acceptance import accepted_on
+from bot.github.destination import Destination
 from bot.github.rows import PullRequest
+from bot.github.services import Services
 from bot.show.escape import clean
 from bot.system.hub import Hub
 from bot.system.refusals import explain

@@ -30,7 +30,7 @@ from urllib3.exceptions import HTTPError
 
 from bot.core.json_text import decoder, parse_json
 from bot.core.record import Small
-from bot.system.git import safe_address
+from bot.system.credentials import safe_address
 from bot.system.refusals import Unexpected, explain, is_rate_limit
 from bot.system.retrying import SAFE_TO_REPEAT, BoundedRetry
 
