@@ -34,8 +34,8 @@ from bot.system.files import (
     read_bounded,
     require_bounded,
     temporary_directory,
-    whole_lines,
 )
+from bot.system.pipes import whole_lines
 from bot.system.processes import Outcome, run
 from bot.system.trees import require_utf8
 

@@ -64,7 +64,8 @@ Two threads that ask at once crash it.
 """
 
 
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of a type, for any thread."""
     with _ONE_AT_A_TIME:
         return _made(kind)
 
@@ -129,7 +130,7 @@ def decoded(
     `noun`: what the text should be, for the message.
     """
     try:
-        value: _T = _decoder(kind).decode(text)
+        value: _T = decoder(kind).decode(text)
         return value
     except msgspec.ValidationError as error:
         raise _refused(error, where=where, hint=hint, noun=noun) from None
@@ -147,7 +148,7 @@ def converted(plain: Any, kind: type[_T], where: str) -> _T:
 
     Raises InputError naming the field.
     """
-    _decoder(kind)
+    decoder(kind)
     try:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:

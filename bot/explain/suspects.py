@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -25,6 +25,7 @@ from bot.compiler.storage import add, touch
 from bot.core.explanation import EARLY_CAUSES, LookedUp, PassChange, RootCause, Suspect
 from bot.core.json_text import canonical
 from bot.core.parting import IN_LLVM
+from bot.core.record import Small
 from bot.core.report import Report
 from bot.core.snapshot import Snapshot
 from bot.core.trace import REGION
@@ -649,6 +650,46 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHi
     )
 
 
+class _TreeEntry(Small, frozen=True):
+    path: str
+    sha: str
+
+
+class _Tree(Small, frozen=True):
+    """The files of a revision."""
+
+    sha: str
+    truncated: bool
+    tree: list[_TreeEntry]
+
+
+class _Committer(Small, frozen=True):
+    date: str
+
+
+class _CommitText(Small, frozen=True):
+    committer: _Committer
+    message: str
+
+
+class _Listed(Small, frozen=True):
+    """A commit in a list."""
+
+    sha: str
+    commit: _CommitText
+
+
+class _ChangedFile(Small, frozen=True):
+    # empty for a binary file and for a large change
+    patch: str = ""
+
+
+class _Changes(Small, frozen=True):
+    """The changes of a commit."""
+
+    files: list[_ChangedFile]
+
+
 def github_source(
     api_url: str, server_url: str, token: str, repository: str, cache: Path
 ) -> CompilerHistory:
@@ -656,19 +697,19 @@ def github_source(
 
     `token` may be empty.
     """
-    from bot.system.hub import connect, explain  # costs a tenth of a second to import
+    # each costs a tenth of a second to import
+    from bot.system.hub import connect
+    from bot.system.refusals import explain
 
     hub = connect(
         api_url, token, repository, timeout_seconds=10, retries=1, max_wait_seconds=5
     )
     requests = list[str]()
 
-    def ask(
-        kind: type[_T], read: Callable[[Any], _T], place: str, **query: str | int
-    ) -> _T:
-        """Return what `read` takes of an answer.
+    def ask(kind: type[_T], place: str, **query: str | int) -> _T:
+        """Return an answer of GitHub.
 
-        From the cache, which keeps answers about full revisions, or GitHub.
+        The cache keeps it: answers about full revisions do not change.
         """
         address = f"{place}?{urlencode(query)}"
         key = hashlib.sha256(f"{api_url} {repository} {address}".encode()).hexdigest()
@@ -683,36 +724,29 @@ def github_source(
             )
         requests.append(address)
         with explain(f"read the history of {repository}", "contents: read"):
-            stored = read(hub.call("GET", address))
+            stored = hub.get(kind, place, **query)
         add(cache, file, canonical(stored))
         return stored
 
-    def tree(answer: Any) -> dict[str, str]:
-        if answer["truncated"]:
-            raise InputError(
-                f"has too many files at {answer['sha'][:10]}", where=repository
-            )
-        return {str(entry["path"]): str(entry["sha"]) for entry in answer["tree"]}
+    def tree(answer: _Tree) -> dict[str, str]:
+        if answer.truncated:
+            problem = f"has too many files at {answer.sha[:10]}"
+            raise InputError(problem, where=repository)
+        return {entry.path: entry.sha for entry in answer.tree}
 
-    def listed(answer: Any) -> list[Commit]:
-        rows = [
-            (
-                entry["sha"],
-                entry["commit"]["committer"]["date"],
-                entry["commit"]["message"],
-            )
+    def listed(answer: list[_Listed]) -> list[Commit]:
+        return [
+            Commit(entry.sha, entry.commit.committer.date, entry.commit.message)
             for entry in answer
         ]
-        return [Commit(*map(str, row)) for row in rows]
 
-    def patches(answer: Any) -> str:
-        return "\n".join(str(file.get("patch", "")) for file in answer["files"])[
-            :_MOST_DIFF_CHARACTERS
-        ]
+    def patches(answer: _Changes) -> str:
+        text = "\n".join(file.patch for file in answer.files)
+        return text[:_MOST_DIFF_CHARACTERS]
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
         sides = [
-            ask(list[Commit], listed, "commits", sha=sha, path=path, per_page=_PAGE)
+            listed(ask(list[_Listed], "commits", sha=sha, path=path, per_page=_PAGE))
             for sha in (head, base)
         ]
         # What both have is taken away. Of a full page the older ones are not known:
@@ -738,9 +772,7 @@ def github_source(
 
     return CompilerHistory(
         address=f"{server_url}/{repository}",
-        paths=lambda revision: ask(
-            dict[str, str], tree, f"git/trees/{revision}", recursive=1
-        ),
+        paths=lambda revision: tree(ask(_Tree, f"git/trees/{revision}", recursive=1)),
         commits=commits,
-        diff=lambda sha: ask(str, patches, f"commits/{sha}", per_page=_PAGE),
+        diff=lambda sha: patches(ask(_Changes, f"commits/{sha}", per_page=_PAGE)),
     )

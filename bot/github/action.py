@@ -16,16 +16,20 @@ from bot.core.context import ActionInputs, RunContext
 from bot.core.json_text import canonical
 from bot.errors import BotError, InternalError, UsageError
 from bot.github.after_merge import after_merge
+from bot.github.asked_job import as_asked
 from bot.github.delivering import failure_in_summary
-from bot.github.gate import as_asked, gate
+from bot.github.gate import gate
 from bot.github.lab import measure_lab, report_lab
-from bot.github.opening import Services, open_services
+from bot.github.measuring_push import baseline
 from bot.github.pages import pages
+from bot.github.parts import part, shards
 from bot.github.posting import post
 from bot.github.preparing import prepare
-from bot.github.reporting import report, store
-from bot.github.reviewing import baseline, part, review, shards
+from bot.github.reporting import report
+from bot.github.reviewing import review
 from bot.github.runner import write_outputs
+from bot.github.services import Services, open_services
+from bot.github.storing import store
 from bot.github.weekly import weekly
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Show

@@ -15,32 +15,31 @@ from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import quote
 
-from github import GithubException
-from github.PullRequest import PullRequest
 from msgspec import structs
 
 from bot.config.experiments import load_experiments
-from bot.core.asked import ANSWERED_APART, SIDES, Asked, Comment, Typed
-from bot.core.context import ActionInputs, Pull, RunContext
-from bot.core.json_text import canonical, decoded
+from bot.core.asked import Asked, Comment, Typed
+from bot.core.json_text import canonical
 from bot.core.publication import CommentState, decode
 from bot.core.spec import COMMIT
-from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
-from bot.github.delivering import set_outputs
-from bot.github.opening import Services, judging_rules
-from bot.github.publishing import find, publish
+from bot.errors import BotError, Interrupted, NetworkError, UsageError
+from bot.github.asked_job import with_asked
+from bot.github.comments import find, publish
+from bot.github.configurations import judging_rules
 from bot.github.repository import (
     MOMENT,
     first_line_of_comment,
-    head_repository_of,
     may_write,
     parents,
     pull,
     require_open_conversation,
 )
+from bot.github.rows import Commit, PullRequest
+from bot.github.services import Services, require_token
 from bot.show.answers import answer_marker, help_answer, mistake_answer
 from bot.show.comment import marker
-from bot.system.hub import Hub, explain
+from bot.system.hub import Hub
+from bot.system.refusals import explain
 
 _PAUSES = (1, 2, 0)
 """How long to wait between looks at a new head, times the hub's time.
@@ -48,7 +47,6 @@ _PAUSES = (1, 2, 0)
 GitHub merges a new head some seconds after the push.
 """
 _SHA = re.compile(r"[0-9a-f]{40}")
-_INPUT = "input asked"
 
 
 def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
@@ -62,15 +60,12 @@ def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
         UsageError: the command is wrong or cannot be carried out; the answer says the same.
         NetworkError: GitHub refuses, or nobody may comment on the pull request.
     """
-    hub, comment = services.hub, services.context.comment
+    comment = services.context.comment
     if comment is None:
         raise UsageError(
             "this event has no command", hint="run `gate` on issue_comment"
         )
-    if hub is None:
-        raise UsageError(
-            "is missing", where="input github-token", hint="give the action a token"
-        )
+    hub = require_token(services)
     unfit = _unfit(hub, comment)
     if unfit:
         services.show.say(f"command ignored: {unfit}")
@@ -84,68 +79,13 @@ def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
         command = _pinned(hub, comment, typed)
         if typed.verb == "accept":
             _require_findings(services, hub, command)
-    set_outputs(
-        services, {"asked": canonical(command).decode(), "sha": command.merge_sha}
+    services.set_outputs(
+        {"asked": canonical(command).decode(), "sha": command.merge_sha}
     )
     commit = command.merge_sha[:10]
     services.show.say(
         f"{command.who} asks for {typed.verb} of {commit} (#{command.pull_number})"
     )
-
-
-def as_asked(
-    context: RunContext, inputs: ActionInputs
-) -> tuple[RunContext, ActionInputs]:
-    """Return the context and the inputs of a job after the gate.
-
-    Both are as they are in any other job.
-
-    Raises:
-        UsageError: for the input `asked` without a command.
-        InputError: for one of another comment.
-    """
-    if not inputs.asked:
-        return context, inputs
-    if context.comment is None:
-        raise UsageError("is given, and this event has no command", where=_INPUT)
-    command = decoded(
-        inputs.asked, Asked, _INPUT, hint="give the output asked of the job gate"
-    )
-    if (command.comment_id, command.pull_number) != (
-        context.comment.id,
-        context.comment.pull_number,
-    ):
-        hint = "give the output asked of this run's gate"
-        raise InputError("is of another comment", where=_INPUT, hint=hint)
-    about = Pull(
-        number=command.pull_number,
-        head_sha=command.head_sha,
-        base_ref=command.base_ref,
-        head_repository=command.head_repository,
-    )
-    typed = command.typed
-    reason = f"{command.who} asks for {typed.verb}"
-    context = context.with_command(command, about, reason)
-    if typed.verb not in ANSWERED_APART:
-        return context, inputs
-    new_context = replace(
-        inputs,
-        base=_side(typed.base, command),
-        head=_side(typed.head, command),
-        models=typed.models,
-        targets=typed.targets,
-        flags=typed.flags,
-        pull_request=command.pull_number,
-    )
-    return context, new_context
-
-
-def _side(text: str, command: Asked) -> str:
-    """Return a side with the commit of the pull request that its word stands for."""
-    commits = dict(zip(SIDES, (command.base_sha, command.merge_sha), strict=True))
-    if text in commits:
-        return f"{COMMIT}{commits[text]}"
-    return text
 
 
 def _unfit(hub: Hub, comment: Comment) -> str:
@@ -203,7 +143,7 @@ def _pinned(hub: Hub, comment: Comment, typed: Typed) -> Asked:
         merge_sha=merge_sha,
         base_sha=base_sha,
         base_ref=pull_request.base.ref,
-        head_repository=head_repository_of(pull_request),
+        head_repository=pull_request.head_repository,
     )
 
 
@@ -251,15 +191,10 @@ def _pinned_side(hub: Hub, side: str) -> str:
 def _commit_of(hub: Hub, ref: str) -> str:
     """Return the commit of a ref such as `heads/main`; empty where there is none."""
     with explain(f"read the commit of {ref[:80]}", "contents: read"):
-        try:
-            # Of the files, which come with it, one is the least to ask for.
-            return str(
-                hub.call("GET", f"commits/{quote(ref, safe='/')}", per_page=1)["sha"]
-            )
-        except GithubException as refused:
-            if refused.status not in (404, 422):
-                raise
-            return ""
+        # Of the files, which come with it, one is the least to ask for.
+        place = f"commits/{quote(ref, safe='/')}?per_page=1"
+        commit = hub.find(Commit, place, missing=(404, 422))
+    return commit.sha if commit else ""
 
 
 def _require_findings(services: Services, hub: Hub, command: Asked) -> None:
@@ -268,13 +203,7 @@ def _require_findings(services: Services, hub: Hub, command: Asked) -> None:
     It must not change after the command.
     """
     services.git.ensure(command.merge_sha)
-    about = Pull(
-        number=command.pull_number,
-        head_sha=command.head_sha,
-        base_ref=command.base_ref,
-        head_repository=command.head_repository,
-    )
-    context = services.context.with_command(command, about, "accept")
+    context = with_asked(services.context, command)
     report_id = judging_rules(replace(services, context=context))[0].report_id
     reports = find(hub, command.pull_number, marker(report_id))
     state = decode(reports[0].body or "") if reports else None

@@ -16,28 +16,20 @@ from bot.config.experiments import chosen_experiment
 from bot.core.asked import Asked
 from bot.core.lab import Experiment, Lab
 from bot.errors import InputError, NetworkError, UsageError
-from bot.github.delivering import (
-    Destination,
-    Undelivered,
-    failure_delivered,
-    set_outputs,
-)
+from bot.github.comments import publish
+from bot.github.configurations import named_from_top
+from bot.github.delivering import Undelivered, failure_delivered
+from bot.github.destination import Destination
 from bot.github.measured import Handed, Measured, write_measured
 from bot.github.measured_lab import handed_lab, lab_of
-from bot.github.opening import (
-    Opened,
-    Services,
-    Wanted,
-    judging,
-    named_from_top,
-    opened,
-)
-from bot.github.publishing import publish
-from bot.github.pushes import handed_over, require_commit, require_token
+from bot.github.opening import Opened, judging, opened
+from bot.github.pushes import handed_over, require_commit
 from bot.github.reporting import asked_notes
 from bot.github.repository import require_open_conversation
 from bot.github.reviewing import failure_handed
 from bot.github.runner import write_summary
+from bot.github.services import Services, require_token
+from bot.github.sides import Wanted
 from bot.show.comment import marker, write_snapshot
 from bot.show.lab import write_lab
 from bot.show.lab_comment import lab_comment
@@ -149,7 +141,7 @@ def _answer(
     _, summary, _ = write_lab(noted, templates, services.out)
     if services.summary:
         write_summary(services.summary, summary.read_text("utf-8"))
-    set_outputs(services, {"report-path": services.report_path})
+    services.set_outputs({"report-path": services.report_path})
     mark = marker(to.config.report_id)
     body = lab_comment(
         lab,
@@ -169,5 +161,5 @@ def _answer(
         )
     except NetworkError as refused:
         raise Undelivered(refused.line) from None
-    set_outputs(services, {"comment-url": url})
+    services.set_outputs({"comment-url": url})
     services.show.say(f"comment: {url}")

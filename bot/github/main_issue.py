@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from github import GithubException
-from github.Issue import Issue
 
 from bot.core.after_merge import IssueState, decode_issue
 from bot.errors import NetworkError
-from bot.github.publishing import first_line, is_login
-from bot.system.hub import Hub, explain, in_doubt, required
+from bot.github.rows import Issue
+from bot.github.written import is_own, plain
+from bot.system.hub import Hub
+from bot.system.refusals import explain, in_doubt
 
 _TRIES = 3
 _TURNED_OFF = 410  # "Issues has been disabled in this repository."
@@ -39,12 +40,12 @@ class OwnIssue:
     @property
     def number(self) -> int:
         """Return the number of the issue."""
-        return required(self.issue.number, "number")
+        return self.issue.number
 
     @property
     def is_open(self) -> bool:
         """Return whether the issue is open."""
-        return required(self.issue.state, "state") == "open"
+        return self.issue.state == "open"
 
     @property
     def was_closed_by_a_person(self) -> bool:
@@ -61,14 +62,13 @@ def own_issues(hub: Hub, marker: str, state: Which) -> list[OwnIssue]:
     """
     with _explained("read the issue about the main branch", "issues: read"):
         login = hub.token_login()
-        issues = []
-        # a login will do
-        for issue in hub.repo.get_issues(state=state, creator=login):  # type: ignore[arg-type]
-            body = issue.body or ""
-            is_mine = issue.user is not None and is_login(issue.user.login, login)
-            if is_mine and first_line(body) == marker:
-                issues.append(OwnIssue(issue, decode_issue(body, marker)))
-        return sorted(issues, key=lambda issue: issue.number)
+        issues = hub.rows(list[Issue], "issues", state=state, creator=login)
+    own = [
+        OwnIssue(issue, decode_issue(issue.body or "", marker))
+        for issue in issues
+        if is_own(issue, login, marker)
+    ]
+    return sorted(own, key=lambda issue: issue.number)
 
 
 def create_issue(hub: Hub, marker: str, title: str, body: str) -> str:
@@ -81,7 +81,7 @@ def create_issue(hub: Hub, marker: str, title: str, body: str) -> str:
     with _explained("write the issue about the main branch", "issues: write"):
         for attempt in range(1, _TRIES + 1):
             try:
-                hub.repo.create_issue(title, body)
+                hub.write("POST", Issue, "issues", title=title, body=body)
                 break
             except Exception as error:
                 if attempt == _TRIES or not in_doubt(error):
@@ -103,19 +103,23 @@ def _only_oldest(hub: Hub, marker: str) -> str:
             "the issue about the main branch is not there after it was created",
             hint="run it again",
         )
-    close_younger(present)
-    return required(present[0].issue.html_url, "html_url")
+    close_younger(hub, present)
+    return present[0].issue.html_url
 
 
-def close_younger(present: Sequence[OwnIssue]) -> None:
+def close_younger(hub: Hub, present: Sequence[OwnIssue]) -> None:
     """Close all open issues but the first: two runs created one at the same time."""
     for issue in present[1:]:
         with _explained(f"close the issue #{issue.number}", "issues: write"):
-            issue.issue.edit(state="closed", state_reason="not_planned")
+            _edit(hub, issue, state="closed", state_reason="not_planned")
+
+
+def _edit(hub: Hub, issue: OwnIssue, **fields: str) -> None:
+    hub.write("PATCH", Issue, f"issues/{issue.number}", **fields)
 
 
 def update_issue(
-    issue: OwnIssue, title: str, body: str, *, is_resolved: bool = False
+    hub: Hub, issue: OwnIssue, title: str, body: str, *, is_resolved: bool = False
 ) -> bool:
     """Write title and body, and close the issue if it is resolved.
 
@@ -123,19 +127,13 @@ def update_issue(
     """
     with _explained(f"write the issue #{issue.number}", "issues: write"):
         if is_resolved:
-            issue.issue.edit(
-                title=title, body=body, state="closed", state_reason="completed"
-            )
+            closing = {"state": "closed", "state_reason": "completed"}
+            _edit(hub, issue, title=title, body=body, **closing)
             return True
-        if (issue.issue.title, _plain(issue.issue.body)) == (title, _plain(body)):
+        if (issue.issue.title, plain(issue.issue.body)) == (title, plain(body)):
             return False
-        issue.issue.edit(title=title, body=body)
+        _edit(hub, issue, title=title, body=body)
         return True
-
-
-def _plain(body: str | None) -> str:
-    """Return the text without what a server may do to line ends and to the last one."""
-    return (body or "").replace("\r\n", "\n").rstrip()
 
 
 @contextmanager

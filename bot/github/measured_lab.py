@@ -131,21 +131,23 @@ def lab_of(
         *names,
     ):
         raise _refused(f"is not a result of the experiment {experiment.name}")
-    variants = [
-        structs.replace(
-            variant,
-            snapshot=sides[file_name],
-            reason=measured.reason,
-            models={
-                name: path
-                for name, path in measured.models.items()
-                if name in variant.models
-            },
+    variants = []
+    for variant, measured, file_name in zip(
+        experiment.variants, handed.variants, handed.names, strict=True
+    ):
+        models = {
+            name: path
+            for name, path in measured.models.items()
+            if name in variant.models
+        }
+        variants.append(
+            structs.replace(
+                variant,
+                snapshot=sides[file_name],
+                reason=measured.reason,
+                models=models,
+            )
         )
-        for variant, measured, file_name in zip(
-            experiment.variants, handed.variants, handed.names, strict=True
-        )
-    ]
     builds = _builds(variants)
     return Lab(
         experiment=experiment,

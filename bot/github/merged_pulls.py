@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from github.PullRequest import PullRequest
-
 from bot.config.configuration import Config
 from bot.core.after_merge import MergedPull
 from bot.core.publication import Acceptance
 from bot.errors import NetworkError
-from bot.github.delivering import Destination, accepted_on
-from bot.github.opening import Services
+from bot.github.acceptance import accepted_on
+from bot.github.destination import Destination
+from bot.github.rows import PullRequest
+from bot.github.services import Services
 from bot.show.escape import clean
-from bot.system.hub import Hub, explain, required
+from bot.system.hub import Hub
+from bot.system.refusals import explain
 
 MOST_COMMITS = 20
 """The most commits that are asked for their pull requests, one request each.
@@ -46,13 +47,13 @@ def merged_pulls(hub: Hub, commits: Sequence[str], branch: str) -> MergedPulls:
     asked_commits = commits[:MOST_COMMITS]
     with explain("read the merged pull requests", "pull-requests: read"):
         for sha in asked_commits:
-            for pull in hub.repo.get_commit(sha).get_pulls():
-                base_ref = required(pull.base.ref, "base.ref")
-                if pull.merged_at is not None and base_ref == branch:
-                    pulls.setdefault(required(pull.number, "number"), pull)
-        titled = tuple(
-            MergedPull(number, _title(pull)) for number, pull in pulls.items()
-        )
+            for pull in hub.rows(list[PullRequest], f"commits/{sha}/pulls"):
+                if pull.merged_at is not None and pull.base.ref == branch:
+                    pulls.setdefault(pull.number, pull)
+    titled = tuple(
+        MergedPull(number, clean(pull.title, _TITLE_CHARACTERS))
+        for number, pull in pulls.items()
+    )
     return MergedPulls(titled, len(commits) - len(asked_commits))
 
 
@@ -89,7 +90,3 @@ def merges_of(
     except NetworkError as error:
         services.show.say(error.line)
         return Merges(commits, unknown=error.line)
-
-
-def _title(pull: PullRequest) -> str:
-    return clean(required(pull.title, "title"), _TITLE_CHARACTERS)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from bot.core.report import Baseline
 from bot.core.report_json import report_lines
 from bot.core.study import named_apart, of_commit
-from bot.github.opening import Services, configuration_of, require_configuration
+from bot.github.configurations import configuration_of, require_configuration
+from bot.github.services import Services
 from bot.github.stored_branch import require_default_branch, stored_branch
 from bot.show.history import write_history
 from bot.show.page import html_pieces

@@ -8,11 +8,9 @@ checked, compared and rendered here.
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
-from github.PullRequest import PullRequest
 from msgspec.structs import replace
 
 from bot.config.configuration import Config
@@ -23,27 +21,28 @@ from bot.core.snapshot import Snapshot
 from bot.errors import BotError, InputError, Interrupted, UsageError
 from bot.explain.texts import Texts, no_texts
 from bot.github.archive import LIMIT_BYTES, read_zip
-from bot.github.baselines import missing_pin, older_note, stored
-from bot.github.delivering import Destination, deliver, failure_delivered, suspected
+from bot.github.base_side import older_note
+from bot.github.baselines import stored
+from bot.github.checks import results
+from bot.github.configurations import configuration_of, named_from_top, workspace_rules
+from bot.github.delivering import deliver, failure_delivered
+from bot.github.destination import Destination
 from bot.github.measured import FILE as MEASURED
 from bot.github.measured import TEXTS, decode, failure_of, snapshot_of, texts_of
-from bot.github.opening import (
-    Services,
-    configuration_of,
-    named_from_top,
-    store_of,
-    workspace_rules,
-)
-from bot.github.publishing import results
+from bot.github.missing_pin import missing_pin
 from bot.github.repository import (
     artifacts,
     base_changed_at,
     download,
-    head_repository_of,
     is_ancestor,
     open_pulls_with_head,
     parents,
 )
+from bot.github.rows import PullRequest
+from bot.github.services import Services, require_token
+from bot.github.stores import store_of
+from bot.github.suspected import suspected
+from bot.github.trusted_base import FULL_SHA, trusted_base
 from bot.show.comment import check_name
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.system.hub import Hub
@@ -58,7 +57,6 @@ _FILES = (
     "summary.md",
     "report.html",
 )
-_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def post(services: Services) -> int:
@@ -70,15 +68,12 @@ def post(services: Services) -> int:
     report goes to the one whose base its merge commit is onto. What left no report is
     told to those of them that have no result yet.
     """
-    hub, run = services.hub, services.context.run
+    run = services.context.run
     if run is None:
         raise UsageError(
             "this event names no finished run", hint="run `post` on workflow_run"
         )
-    if hub is None:
-        raise UsageError(
-            "is missing", where="input github-token", hint="give the action a token"
-        )
+    hub = require_token(services)
     # those that the run can be of: opened, and given their base, before it was started
     started = datetime.fromisoformat(run.created_at.replace("Z", "+00:00"))
     pulls = open_pulls_with_head(
@@ -193,7 +188,7 @@ def _checked(
         base=sha,
         head=head.source.sha or "",
     )
-    foreign = head_repository_of(about) != services.context.repository
+    foreign = about.head_repository != services.context.repository
     report = replace(report, untrusted=foreign, notes=(*notes, *report.notes))
     if base.compiler.digest:
         return report
@@ -262,7 +257,7 @@ def _merged_onto(
     where = "artifact head.json"
     hint = "run it again"
     head_sha = pulls[0].head.sha
-    is_known = _SHA.fullmatch(merge) and is_ancestor(hub, head_sha, merge)
+    is_known = FULL_SHA.fullmatch(merge) and is_ancestor(hub, head_sha, merge)
     made_of = parents(hub, merge) if is_known else ()
     if len(made_of) != 2 or made_of[1] != head_sha:
         raise InputError(
@@ -335,98 +330,3 @@ def _snapshots(
     else:
         texts = no_texts
     return (read("base.json"), read("head.json")), texts, changed_defaults
-
-
-def trusted_base(
-    services: Services,
-    config: Config,
-    sha: str,
-    claimed: Snapshot,
-    *,
-    partly: bool,
-    is_older: Callable[[str], bool],
-    selected: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
-    digest: str = "",
-) -> tuple[Snapshot, str, tuple[str, ...]]:
-    """Return a stored snapshot that is what the artifact says its base is.
-
-    Else return the artifact's, if it is of the base commit.
-
-    The artifact's base may be an older commit that gives the same or, `partly`, gives
-    some of the same cells; then it must be in the store. Where that cannot be read, a
-    note says so.
-
-    `is_older`: whether a commit is an ancestor of `sha`; `selected`: what the run's
-    selectors leave of a snapshot; `digest`: of the stored one that the run chose, empty
-    where nobody says it.
-
-    Of one that gives some, those cells are taken whose models have the texts that the
-    artifact says. They are planned as its are: what it leaves out is not measured.
-    """
-
-    def facts(snapshot: Snapshot) -> tuple[object, ...]:
-        facts = snapshot.compiler.digest, snapshot.flags
-        if partly:
-            return facts
-        return (*facts, snapshot.targets, snapshot.models)
-
-    def matching_snapshot() -> Snapshot | None:
-        """Return the stored snapshot with the facts that the artifact says."""
-        of_commit = stored(
-            services,
-            store=store_of(services, config),
-            config=config,
-            sha=base_sha,
-            is_wanted=lambda entry: (
-                entry.sha == base_sha and digest in ("", entry.digest)
-            ),
-        )
-        for standing in of_commit:
-            snapshot = selected(standing.snapshot)
-            if facts(snapshot) == facts(claimed):
-                return snapshot
-        return None
-
-    rule = "first parent of the merge commit"
-    base_sha = claimed.source.sha or ""
-    notes: tuple[str, ...] = ()
-    stored_snapshot: Snapshot | None = None
-    if base_sha == sha or (_SHA.fullmatch(base_sha) and is_older(base_sha)):
-        try:
-            stored_snapshot = matching_snapshot()
-        except Interrupted:
-            raise
-        except BotError as error:
-            notes = (f"stored baselines could not be read: {error.line}",)
-    if stored_snapshot is not None:
-        if partly:
-            stored_snapshot = _same_cells(stored_snapshot, claimed)
-        if base_sha == sha:
-            older = ""
-        else:
-            older = f" of its ancestor {base_sha[:10]}"
-        return stored_snapshot, f"{rule}; stored snapshot{older}", ()
-    if base_sha != sha:
-        raise InputError(
-            "does not belong to the base of the merge commit",
-            where="artifact base.json",
-            hint="run it again",
-        )
-    return claimed, f"{rule}; measured by the pull request's own run", notes
-
-
-def _same_cells(snapshot: Snapshot, claimed: Snapshot) -> Snapshot:
-    """Return a stored snapshot with the claimed cells whose models are the same."""
-    keys = {cell.key for cell in claimed.cells}
-    unchanged_models = set()
-    for model, digest in snapshot.models.items():
-        if claimed.models.get(model) == digest:
-            unchanged_models.add(model)
-    cells = tuple(
-        cell
-        for cell in snapshot.cells
-        if cell.key in keys and cell.key.model in unchanged_models
-    )
-    return replace(
-        snapshot, cells=cells, models=claimed.models, targets=claimed.targets
-    )

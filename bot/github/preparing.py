@@ -10,16 +10,12 @@ from __future__ import annotations
 
 from bot.config.configuration import Config
 from bot.errors import BotError, Interrupted, UsageError
-from bot.github.opening import (
-    Services,
-    branch_of,
-    judging_rules,
-    other_repository,
-    require_fitting_token,
-    wanted_sides,
-)
+from bot.github.configurations import judging_rules
 from bot.github.reporting import without_files
 from bot.github.repository import require_open_conversation
+from bot.github.services import Services
+from bot.github.sides import wanted_sides
+from bot.github.stores import branch_of, other_repository, require_fitting_token
 from bot.show.filters import plural
 from bot.store.entries import by_commit
 from bot.study.prepare import require_writable
@@ -35,7 +31,9 @@ def prepare(services: Services) -> None:
         NetworkError: the pull request is missing or locked, or the other repository
             cannot be read.
     """
-    context, inputs, say = services.context, services.inputs, services.show.say
+    context = services.context
+    inputs = services.inputs
+    say = services.show.say
     if context.story == "nothing":
         say(f"nothing to do: {context.why}")
         return

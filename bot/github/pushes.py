@@ -16,17 +16,18 @@ from msgspec import UNSET, structs
 from bot.config.configuration import Config
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Snapshot
-from bot.errors import InputError, UsageError
+from bot.errors import InputError
 from bot.explain.texts import Texts
-from bot.github.baselines import Standing, older_note, stored, stored_before_push
-from bot.github.delivering import suspected
+from bot.github.base_side import older_note
+from bot.github.baselines import Standing, stored, stored_before_push
 from bot.github.measured import Handed, read_measured
-from bot.github.opening import Opened, Services, opened
-from bot.github.reviewing import pushed
+from bot.github.opening import Opened, opened
+from bot.github.services import Services
+from bot.github.sides import pushed
+from bot.github.suspected import suspected
 from bot.store.entries import Store
 from bot.store.ir_files import ir_file_of
 from bot.study.comparison import reported
-from bot.system.hub import Hub
 
 MEASURED = "code-size-measured"
 """The folder with what was measured, where the input `measured` names no other.
@@ -45,14 +46,6 @@ class Push(NamedTuple):
     ir: bytes = (
         b""  # the file with the IR that the snapshot names; empty where it names none
     )
-
-
-def require_token(services: Services) -> Hub:
-    """Return the connection to GitHub; raises UsageError without a token."""
-    if services.hub is None:
-        hint = "give the action github-token: ${{ github.token }}"
-        raise UsageError("is missing", where="input github-token", hint=hint)
-    return services.hub
 
 
 def handed_over(services: Services) -> Handed:
@@ -98,7 +91,8 @@ def pushed_side(
     Raises:
         InputError: the snapshot is of another commit, or has no digest.
     """
-    sha, digest = services.context.sha, handed.measured.digest
+    sha = services.context.sha
+    digest = handed.measured.digest
     if not _DIGEST.fullmatch(digest):
         raise InputError(
             "has no digest, so it cannot be stored",

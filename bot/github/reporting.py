@@ -1,11 +1,8 @@
-"""Report or store what was measured.
+"""Judge and post what was measured of a pull request.
 
-`report` judges and posts, `store` keeps the snapshot of a push: these are the jobs after
-measuring.
-
-They have a token that may write, so they run no compiler and no file of a pull request.
-They take snapshots from the job that measured, check them as anybody's, and ask the
-repository and its store for everything else.
+This job has a token that may write, so it runs no compiler and no file of a pull
+request. It takes snapshots from the job that measured, checks them as anybody's, and
+asks the repository and its store for everything else.
 """
 
 from __future__ import annotations
@@ -17,41 +14,23 @@ from dataclasses import replace
 from msgspec import structs
 
 from bot.config.configuration import Config
-from bot.core.baseline import Entry
-from bot.core.publication import accept
 from bot.core.report import Adoption, Baseline, Report
-from bot.core.snapshot import Accepted, Snapshot
+from bot.core.snapshot import Snapshot
 from bot.errors import BotError, InputError, Interrupted, UsageError
-from bot.github.baselines import missing_pin, older_note
-from bot.github.delivering import Destination, deliver, failure_delivered, suspected
+from bot.github.base_side import older_note
+from bot.github.delivering import deliver, failure_delivered
+from bot.github.destination import Destination
 from bot.github.measured import Handed
-from bot.github.merged_pulls import merges_of
-from bot.github.opening import (
-    Opened,
-    Services,
-    Wanted,
-    judging,
-    opened,
-    other_repository,
-    require_fitting_token,
-    store_of,
-    wanted_sides,
-    without_templates,
-)
-from bot.github.posting import trusted_base
-from bot.github.pushes import (
-    Push,
-    compared_with_before,
-    handed_over,
-    opened_push,
-    push_commits,
-    pushed_side,
-    require_commit,
-    require_token,
-)
+from bot.github.missing_pin import missing_pin
+from bot.github.opening import Opened, judging, opened, without_templates
+from bot.github.pushes import handed_over, require_commit
 from bot.github.repository import require_open_conversation
 from bot.github.reviewing import changed_thresholds
-from bot.show.comment import write_snapshot
+from bot.github.services import Services, require_token
+from bot.github.sides import Wanted, wanted_sides
+from bot.github.stores import store_of
+from bot.github.suspected import suspected
+from bot.github.trusted_base import trusted_base
 from bot.store.entries import by_commit
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.prepare import require_writable
@@ -97,94 +76,6 @@ def report(services: Services) -> int:
                 services,
                 Destination.of(services, judge.config, judge.config_name),
             )
-
-
-def store(services: Services) -> int:
-    """Store the snapshot of the pushed commit, and report what it changed.
-
-    The job's summary has the report.
-
-    It is compared with the newest snapshot of its nearest ancestor: what pull requests
-    do together is seen here first. The verdict stops nothing, as all is merged.
-
-    Raises:
-        InputError: what was measured is of another commit, or is not whole.
-        UsageError: another repository stores the baselines, and there is no token for
-            it; or the reverse.
-    """
-    require_writable(services.out)
-    handed = handed_over(services)
-    if handed.measured.standing:
-        services.show.say(handed.measured.standing)
-    with opened_push(services) as head:
-        config = head.config
-        _require_store_token(services, config)
-        store = store_of(services, config)
-        push = pushed_side(services, store=store, config=config, handed=handed)
-        if push is None:
-            return 0
-        compared = compared_with_before(
-            services, config=config, push=push, texts=handed.texts
-        )
-        final, snapshot = _with_acceptance(
-            services, config=config, push=push, report=compared
-        )
-        write_snapshot(services.out / "head.json", snapshot)
-        entry = Entry(config.report_id, services.context.sha, handed.measured.digest)
-        is_new = store.save(entry, snapshot, push.ir)
-        services.show.say("stored" if is_new else "was stored already")
-        if final is None:
-            return 0
-        rules = structs.replace(config, fail_job=False)
-        return deliver(
-            final,
-            services,
-            Destination(
-                pull=None,
-                head_sha="",
-                run_id=services.context.run_id,
-                config=rules,
-                config_name=head.config_name,
-            ),
-        )
-
-
-def _with_acceptance(
-    services: Services, config: Config, push: Push, report: Report | None
-) -> tuple[Report | None, Snapshot]:
-    """Return the report and the snapshot with what merged pull requests accepted.
-
-    GitHub is asked only if a finding fails the check, and if there is a token.
-    """
-    if report is None or services.hub is None or not report.verdict.failing:
-        return report, push.snapshot
-    merges = merges_of(
-        services, hub=services.hub, config=config, commits=push_commits(services, push)
-    )
-    verdict = accept(report.verdict, merges.acceptance)
-    people = set[str]()
-    reasons = set[str]()
-    for finding in verdict.findings:
-        if finding.accepted:
-            people.add(finding.accepted)
-            if finding.reason:
-                reasons.add(finding.reason)
-    if not people:
-        return report, push.snapshot
-    accepted = Accepted(", ".join(sorted(people)), "; ".join(sorted(reasons)))
-    snapshot = structs.replace(push.snapshot, accepted=accepted)
-    return structs.replace(report, verdict=verdict), snapshot
-
-
-def _require_store_token(services: Services, config: Config) -> None:
-    repository = other_repository(services, config)
-    if repository and not services.inputs.store_token:
-        hint = (
-            f"give the action a token that may write to {repository}, such as a deploy"
-            " token kept as a secret"
-        )
-        raise UsageError("is missing", where="input store-token", hint=hint)
-    require_fitting_token(services, config)
 
 
 def without_files(services: Services) -> Services:
@@ -340,10 +231,20 @@ def _base(
         return claimed, Baseline(wanted_base.rule, claimed.source.sha), ()
     if opened_base.adopts or not claimed.compiler.digest:
         return claimed, Baseline(wanted_base.rule, base_sha), ()
-    rule = wanted_base.rule
     if wanted_base.spec:
         require_commit(claimed, base_sha, "base")
-        return claimed, Baseline(f"{rule}; measured in this run", base_sha), ()
+        rule = f"{wanted_base.rule}; measured in this run"
+        return claimed, Baseline(rule, base_sha), ()
+    return _trusted(services, opened_base, handed, has_compiler=has_compiler)
+
+
+def _trusted(
+    services: Services, opened_base: Opened, handed: Handed, *, has_compiler: bool
+) -> tuple[Snapshot, Baseline, tuple[str, ...]]:
+    """Return the base side after a check against the stored baselines."""
+    claimed = handed.sides["base"]
+    base_sha = opened_base.wanted.sha
+    rule = opened_base.wanted.rule
     keys = opened_base.config.compiler
     is_known = bool(keys.requirements or keys.head or keys.base) and not has_compiler
     claimed_sha = claimed.source.sha or ""

@@ -1,16 +1,12 @@
-"""Measure on GitHub: the two sides of a review, a push, or a shard of either.
+"""Measure both sides of a review.
 
-These runs run compilers, so they have no token, and write nothing but files.
-`bot.github.reporting` takes it from there.
-
-review: open both sides of the event, measure the head, find or measure the base,
-compare. baseline: measure the pushed commit, unless a stored one stands for it. part:
-measure one shard of the head, for a run that joins them.
+The job measures the head, finds or measures the base, and compares. It runs compilers,
+so it has no token, and writes nothing but files. `bot.github.reporting` takes it from
+there.
 """
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,52 +16,30 @@ from msgspec import structs
 
 from bot.core.defaults import TriedDefault
 from bot.core.policy import Rule
-from bot.core.report import Adoption, Baseline, Report
+from bot.core.report import Adoption, Report
 from bot.core.run_times import RunTimes
-from bot.core.sharding import Matrix, dealt, matrix, merge_snapshots
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.core.stored_ir import BaseIr
-from bot.errors import BotError, InputError, Interrupted, UsageError
-from bot.github.baselines import (
-    Base,
-    missing_pin,
-    nearest,
-    nearest_costs,
-    standing_for,
-    stored_before_push,
-)
-from bot.github.delivering import Destination, as_bot_error, deliver, failure_delivered
+from bot.errors import BotError, Interrupted
+from bot.github.base_side import Base, found_base, plan_or_reason
+from bot.github.delivering import as_bot_error, deliver, failure_delivered
+from bot.github.destination import Destination
 from bot.github.ir_notes import stored_ir_notes
-from bot.github.measured import (
-    Measured,
-    Recording,
-    write_failure,
-    write_ir,
-    write_measured,
-)
-from bot.github.opening import (
-    Opened,
-    Services,
-    Wanted,
-    judging,
-    named_compiler,
-    opened,
-    store_of,
-    wanted_sides,
-)
+from bot.github.measured import Measured, Recording, write_failure, write_measured
+from bot.github.opening import Opened, judging, opened
+from bot.github.parts import asked_twice, joined_parts
 from bot.github.repository import locked, missing_pull
-from bot.show.comment import write_snapshot
-from bot.show.filters import plural
-from bot.store.data_branch import LoginRefused
+from bot.github.services import Services
+from bot.github.sides import wanted_sides
+from bot.github.stores import store_of
 from bot.store.ir_files import stored_ir_of
 from bot.study.changed_defaults import changed_defaults
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.laddering import laddered
-from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
-from bot.study.run import SidePlan, doubtful
+from bot.study.prepare import Work, load_snapshot, require_writable
+from bot.study.run import SidePlan
 from bot.study.run_times import failing_builds, run_times
-from bot.study.storing_ir import with_stored_ir
-from bot.study.tracing import traced, with_largest_traced
+from bot.study.tracing import traced
 
 
 def review(services: Services) -> int:
@@ -137,111 +111,6 @@ def _require_open(services: Services) -> None:
         raise missing_pull(services.context.repository, number)
 
 
-def baseline(services: Services) -> int:
-    """Measure the pushed commit for the job that stores it.
-
-    Nothing is measured where a stored baseline has the same result.
-    """
-    require_writable(services.out)
-    with failure_handed(services), opened(services, pushed(services)) as (_, head):
-        plan = head.plan("head")
-        config = head.config
-        store = store_of(services, config)
-        digest = plan_digest(plan)
-        if standing := standing_for(
-            services, store=store, side=head, digest=digest, plan=plan
-        ):
-            older = "of the same commit"
-            if standing.distance:
-                older = f"{plural(standing.distance, 'commit')} older"
-            line = (
-                f"nothing to measure: the baseline of {standing.entry.sha[:10]}"
-                f" ({older}) has the same result"
-            )
-            services.show.say(line)
-            write_measured(services.out, Measured(digest=digest, standing=line))
-            return 0
-        snapshot = _whole(services, head, plan)
-        before = stored_before_push(services, store, config)
-        if before:
-            snapshot = _asked_twice(
-                head.work, head, {"base": before.snapshot, "head": snapshot}
-            )["head"]
-        snapshot = with_largest_traced(plan, snapshot, head.work)
-        snapshot, ir = with_stored_ir(plan, snapshot, head.work)
-        write_snapshot(services.out / "head.json", snapshot)
-        write_ir(services.out, ir)
-        texts = Recording(head.work.texts)
-        if before:  # for the IR that the report of the job that stores will quote
-            reported(
-                config,
-                base=before.snapshot,
-                head=snapshot,
-                baseline=Baseline(""),
-                texts=texts,
-            )
-        write_measured(services.out, Measured(digest=digest), texts.found)
-        return 0
-
-
-def part(services: Services) -> None:
-    """Measure one shard of the head into `head-I-of-N.json`."""
-    require_writable(services.out)
-    if services.inputs.shard is None:
-        raise UsageError(
-            "is missing", where="input shard", hint="use a row's `shard` of the plan"
-        )
-    index, count = services.inputs.shard
-    with opened(services, _head(services)) as (_, head):
-        request = replace(
-            head.work.request, shard=(index, count), plan=services.inputs.plan or None
-        )
-        head = replace(head, work=replace(head.work, request=request))
-        snapshot = head.work.measured([head.plan("head")])["head"]
-    path = services.out / f"head-{index}-of-{count}.json"
-    write_snapshot(path, snapshot)
-    head.work.say_failed(snapshot)
-    services.show.say(f"wrote {path}")
-
-
-def shards(services: Services) -> Matrix:
-    """Return the matrix of a sharded run.
-
-    Builds are dealt out by the costs of the nearest stored snapshot.
-    """
-    if services.inputs.shards is None:
-        raise UsageError(
-            "is missing",
-            where="input shards",
-            hint="give the number of runners that measure",
-        )
-    with opened(services, _head(services)) as (_, head):
-        cells = head.work.planned().cells
-        costs = nearest_costs(services, store_of(services, head.config), head)
-        return matrix(
-            cells,
-            count=services.inputs.shards,
-            last_costs=costs,
-            releases=head.moving(),
-        )
-
-
-def _head(services: Services) -> Wanted:
-    if services.context.story == "baseline":
-        return pushed(services)
-    return wanted_sides(services)[1]
-
-
-def pushed(services: Services) -> Wanted:
-    """Return the side that a push is about."""
-    head = services.inputs.head
-    return Wanted(
-        "the pushed commit",
-        services.context.sha,
-        named_compiler(services, head) or head or None,
-    )
-
-
 class Compared(NamedTuple):
     """What measuring found."""
 
@@ -254,25 +123,11 @@ def _compared(
     services: Services, base: Opened, head: Opened, judge: Opened
 ) -> Compared:
     rules = judge.config
-    plans: list[SidePlan] = []
-    ready: dict[str, Snapshot] = {}
-    head_snapshot = _head_snapshot(services, head)
-    if head_snapshot is None:
-        plans.append(head.plan("head"))
-    base_side = _base(services, base)
-    if base_side.snapshot is not None:
-        ready["base"] = base_side.snapshot
-    elif base_side.plan:
-        plans.append(base_side.plan)
-    if head_snapshot is not None:
-        ready["head"] = head_snapshot
     work = replace(
         judge.work,
         config=structs.replace(rules, timeout_seconds=head.config.timeout_seconds),
     )
-    sides = work.measured(plans, ready)
-    if services.inputs.parts:
-        sides = _asked_twice(work, head, sides)
+    base_side, plans, sides = _measured(services, base=base, head=head, work=work)
     defaults: tuple[TriedDefault, ...] = ()
     plans_here = list[SidePlan]()
     base_ir: BaseIr | None = None
@@ -332,11 +187,33 @@ def _compared(
     return Compared(report, measured, texts.found)
 
 
+def _measured(
+    services: Services, base: Opened, head: Opened, work: Work
+) -> tuple[Base, list[SidePlan], dict[str, Snapshot]]:
+    """Return how the base was found, the plans that were measured, and both sides."""
+    plans: list[SidePlan] = []
+    ready: dict[str, Snapshot] = {}
+    head_snapshot = _head_snapshot(services, head)
+    if head_snapshot is None:
+        plans.append(head.plan("head"))
+    base_side = found_base(services, base)
+    if base_side.snapshot is not None:
+        ready["base"] = base_side.snapshot
+    elif base_side.plan:
+        plans.append(base_side.plan)
+    if head_snapshot is not None:
+        ready["head"] = head_snapshot
+    sides = work.measured(plans, ready)
+    if services.inputs.parts:
+        sides = asked_twice(work, head, sides)
+    return base_side, plans, sides
+
+
 def _head_snapshot(services: Services, head: Opened) -> Snapshot | None:
     """Return the head's snapshot where it was measured before; None where not."""
     if head.wanted.snapshot:
         return load_snapshot(head.wanted.snapshot)
-    return _joined(services, head)
+    return joined_parts(services, head)
 
 
 def _run_times(
@@ -355,7 +232,7 @@ def _run_times(
     ready = list(plans)
     has_head = any(plan.label == "head" for plan in ready)
     if services.inputs.parts and not has_head and failing_builds(report):
-        plan, _ = _plan_or_reason("head", head)
+        plan, _ = plan_or_reason("head", head)
         if plan is not None:
             ready.append(plan)
     return run_times(ready, sides=sides, report=report, work=work)
@@ -420,197 +297,3 @@ def changed_thresholds(
 def _thresholds(side: Opened) -> list[Rule]:
     """Return a side's thresholds without their lines in the configuration."""
     return [structs.replace(rule, line=None) for rule in side.config.thresholds]
-
-
-def _asked_twice(
-    work: Work, head: Opened, sides: dict[str, Snapshot]
-) -> dict[str, Snapshot]:
-    """Compile changed builds of a matrix again.
-
-    The runners of a matrix do not know the base. So what the base shows to fail or to
-    be changed is doubted here.
-    """
-    if "base" not in sides or not doubtful(sides["base"], sides["head"], work.config):
-        return sides
-    plan, reason = _plan_or_reason("head", head)
-    if plan is None:
-        work.show.say(f"changed builds are not compiled twice: {reason}")
-        return sides
-    _require_compiler(plan, sides["head"])
-    return work.measured([plan], sides)
-
-
-def _base(services: Services, base: Opened) -> Base:
-    """Return the base side: a stored snapshot, or a plan to measure it.
-
-    In this order: a stored snapshot of the base itself, of its nearest ancestor that
-    gives the same, a new one.
-
-    Where nobody knows the base's compiler: of the base itself, or of its nearest
-    ancestor whose models and flags are the same, and then with a note.
-    """
-    wanted_base = base.wanted
-    if wanted_base.snapshot:
-        snapshot = load_snapshot(wanted_base.snapshot)
-        return Base(Baseline(wanted_base.rule, snapshot.source.sha), snapshot)
-    baseline = Baseline(wanted_base.rule, wanted_base.sha)
-    if base.adopts:
-        return Base(baseline)
-    plan, reason = _plan_or_reason("base", base)
-    notes: tuple[str, ...] = ()
-    refusal = ""
-    if wanted_base.spec is None:
-        try:
-            stored_base = _stored_base(services, base, plan)
-            if stored_base is not None:
-                return stored_base
-        except Interrupted:
-            raise
-        except LoginRefused as error:
-            # of a private repository this job cannot know whether it has any
-            refusal = error.line
-            services.show.say(f"stored baselines are not read: {refusal}")
-        except BotError as error:
-            notes = (f"stored baselines could not be read: {error.line}",)
-            services.show.say(notes[0])
-    if plan:
-        rule = f"{wanted_base.rule}; measured in this run"
-        return Base(
-            Baseline(rule, wanted_base.sha),
-            plan=plan,
-            notes=notes,
-            unread=bool(refusal),
-        )
-    if refusal:
-        notes = (f"stored baselines could not be read: {refusal}",)
-    if not notes:  # a store that cannot be read may have a baseline
-        no_compiler = _missing_pin_of(services, base)
-        if no_compiler:
-            return Base(baseline, no_compiler=no_compiler)
-    return Base(baseline, notes=notes, broke=f"No baseline: {reason}")
-
-
-def _stored_base(
-    services: Services, base: Opened, plan: SidePlan | None
-) -> Base | None:
-    """Return a stored snapshot as the base side; None where none fits."""
-    wanted_base = base.wanted
-    store = store_of(services, base.config)
-    digest = plan_digest(plan) if plan else None
-    standing = standing_for(services, store=store, side=base, digest=digest, plan=plan)
-    if standing:
-        rule = f"{wanted_base.rule}; stored snapshot"
-        return Base(
-            Baseline(rule, wanted_base.sha, standing.distance),
-            standing.snapshot,
-            digest=standing.entry.digest,
-            entry=standing.entry,
-        )
-    keys = base.config.compiler
-    # where neither the event nor the commit says which compiler it is, another run has
-    # built it
-    if not wanted_base.unknown and (keys.requirements or keys.head or keys.base):
-        return None
-    return nearest(services, store, base)
-
-
-def _missing_pin_of(services: Services, base: Opened) -> str:
-    """Return why the base's compiler does not exist, where its own commit pins it.
-
-    Empty otherwise.
-    """
-    wanted_base = base.wanted
-    is_named = wanted_base.spec is not None or wanted_base.unknown
-    if is_named or not services.context.is_proposal:
-        return ""
-    return missing_pin(
-        base.config,
-        config_name=base.config_name,
-        tree=base.tree,
-        cancel=services.cancel,
-    )
-
-
-def _plan_or_reason(label: str, side: Opened) -> tuple[SidePlan | None, str]:
-    if side.wanted.unknown:
-        lacks = "no snapshot of the base commit or of a matching ancestor is stored"
-        return (
-            None,
-            f"{side.wanted.unknown}, {lacks}, and no input names the base compiler",
-        )
-    try:
-        return side.plan(label), ""
-    except Interrupted:
-        raise
-    except BotError as error:
-        return None, error.line
-
-
-def _whole(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
-    joined = _joined(services, head)
-    if joined is None:
-        return head.work.measured([plan])["head"]
-    _require_compiler(plan, joined)
-    if lost := {cell.key for cell in plan.cells} - {cell.key for cell in joined.cells}:
-        problem = f"lack {len(lost)} of {len(plan.cells)} builds, such as {min(lost)}"
-        raise InputError(
-            problem,
-            where="input parts",
-            hint="run the lost shards again: the bot stores only complete baselines",
-        )
-    return joined
-
-
-def _require_compiler(plan: SidePlan, parts: Snapshot) -> None:
-    """Raise InputError where parts are of another compiler than the plan.
-
-    `nightly` may have become another compiler.
-    """
-    theirs = parts.compiler
-    compiler_here = plan.compiler.info
-    if theirs.digest != compiler_here.digest:
-        names = (
-            f"{theirs.version} ({theirs.digest[:10]}), and here it is {compiler_here.version}"
-            f" ({compiler_here.digest[:10]})"
-        )
-        hint = "give the input plan that the shards had, or run all of them again"
-        raise InputError(f"are of compiler {names}", where="input parts", hint=hint)
-
-
-def _joined(services: Services, head: Opened) -> Snapshot | None:
-    """Return the head's snapshot, merged of its parts; None where there are none."""
-    if not services.inputs.parts:
-        return None
-    names: set[str] = set()
-    for pattern in services.inputs.parts:
-        names.update(
-            glob.glob(pattern, root_dir=services.git.directory, recursive=True)
-        )
-    paths = sorted(services.at(name) for name in names)
-    if not paths:
-        raise InputError(
-            "match no file",
-            where="input parts",
-            hint="every shard is lost: see the jobs of the matrix",
-        )
-    merged = merge_snapshots([(path.name, load_snapshot(path)) for path in paths])
-    wanted_sha = head.wanted.sha
-    if merged.source.sha != wanted_sha:
-        problem = (
-            f"are of commit {(merged.source.sha or 'unknown')[:10]}, but {wanted_sha[:10]}"
-            " is needed"
-        )
-        raise InputError(
-            problem, where="input parts", hint="give the parts of this run"
-        )
-    text = services.inputs.plan
-    if not text:
-        return merged
-    parts = dealt(head.work.planned().cells, text, "input plan")
-    arrived = {cell.key for cell in merged.cells}
-    notes = set(merged.notes)
-    for name, part_cells in parts.items():
-        if arrived.isdisjoint(cell.key for cell in part_cells):
-            lost_builds = plural(len(part_cells), "build")
-            notes.add(f"shard {name} is lost, with its {lost_builds}")
-    return structs.replace(merged, notes=tuple(sorted(notes)))

@@ -11,7 +11,8 @@ from bot.core.slow_growth import Growth, Line
 from bot.core.snapshot import Snapshot
 from bot.errors import NoVerdict, UsageError
 from bot.github.baselines import stored
-from bot.github.opening import Services, store_of
+from bot.github.services import Services
+from bot.github.stores import store_of
 from bot.store.entries import by_commit
 from bot.study.slow_growth import growth_of, line_of
 
@@ -61,7 +62,8 @@ def stored_branch(services: Services, config: Config, most_points: int) -> Store
             looked through.
         NetworkError: the store cannot be asked.
     """
-    context, store = services.context, store_of(services, config)
+    context = services.context
+    store = store_of(services, config)
     standings = stored(
         services, store=store, config=config, sha=context.sha, a_commit=1
     )

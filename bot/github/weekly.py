@@ -16,8 +16,9 @@ from bot.core.drift import Weekly
 from bot.core.slow_growth import DAY_SECONDS, WINDOW_DAYS, window_point
 from bot.core.snapshot import Snapshot
 from bot.errors import NoVerdict
-from bot.github.opening import Services, configuration_of, require_configuration
+from bot.github.configurations import configuration_of, require_configuration
 from bot.github.runner import write_summary
+from bot.github.services import Services
 from bot.github.stored_branch import StoredBranch, require_default_branch, stored_branch
 from bot.show.weekly import weekly_markdown, write_weekly
 from bot.study.drifts import grown_builds, largest_drifts, sizes_of

@@ -32,7 +32,8 @@ from bot.study.compiling_alone import (
     function_points,
     point_named,
 )
-from bot.system.files import Keeping, temporary_directory, whole_or_nothing
+from bot.system.files import temporary_directory, whole_or_nothing
+from bot.system.pipes import Keeping
 from bot.system.processes import run
 
 _ALONE = ("--compile-from=executable-sources", "--compile-mode=hal-executable")

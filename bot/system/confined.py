@@ -27,7 +27,8 @@ from bot.system.processes import Cancel, Outcome, run
 from bot.system.trees import empty_tree, files_below, remove_tree
 
 PLACE = Path("/tmp/code-size-cell")  # noqa: S108 - one path for all, which is what it is for
-MOST_FILE_BYTES, MOST_FOLDER_BYTES = 1 << 30, 2 << 30
+MOST_FILE_BYTES = 1 << 30
+MOST_FOLDER_BYTES = 2 << 30
 # Of each process, what it may write to: of the machine's memory there may be less
 MOST_MEMORY_BYTES = 16 << 30
 _LOOK_SECONDS = 1.0
@@ -72,7 +73,9 @@ class _Bounded(Cancel):
 
     def __init__(self, cancel: Cancel, folder: Path) -> None:
         super().__init__()
-        self._cancel, self._folder, self._next = cancel, folder, 0.0
+        self._cancel = cancel
+        self._folder = folder
+        self._next = 0.0
 
     def check(self) -> None:
         self._cancel.check()

@@ -13,10 +13,9 @@ import errno
 import fcntl
 import hashlib
 import os
-import select
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
@@ -36,7 +35,8 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 # What a program wrote that is not trusted is read up to here: it is held in memory
 # whole
 MOST_READ_BYTES = 1 << 30
-_DIRECTORY_MODE, _FILE_MODE = 0o755, 0o644
+_DIRECTORY_MODE = 0o755
+_FILE_MODE = 0o644
 _GRACE_SECONDS = 60  # Younger than this, a directory may not have been locked yet
 
 
@@ -228,58 +228,3 @@ def whole_or_nothing(path: Path) -> bytes:
         return b""
     except OSError:
         return b""
-
-
-# What is kept of a child's output: its head, as a diagnostic may be 100 MB long.
-
-
-LIMIT_BYTES = 64 * 1024
-# After so small a piece the pipe is left to fill for so long
-_SMALL_BYTES, _FILLING_SECONDS = (
-    1 << 14,
-    0.001,
-)
-# Chunk after chunk of the output → what to keep of it; an empty chunk is its end
-Keeping = Callable[[bytes], bytes]
-
-
-def whole_lines(output: str) -> str:
-    """Without the last line where the limit cut it off.
-
-    Its beginning alone would be other words.
-    """
-    if len(output.encode()) < LIMIT_BYTES:
-        return output
-    return output.rpartition("\n")[0] or output
-
-
-class Head:
-    """What is kept of a pipe: the head of what `keeping` leaves of it."""
-
-    def __init__(self, fd: int, keeping: Keeping) -> None:
-        self.fd = fd
-        self._keeping = keeping
-        self.kept = bytearray()
-
-    def drain(self) -> bool:
-        """Read what is there; False at the end of the stream."""
-        chunk = os.read(self.fd, 1 << 16)
-        if chunk:
-            self._keep(chunk)
-            # a compiler that prints its IR writes word by word
-            if len(chunk) < _SMALL_BYTES:
-                time.sleep(_FILLING_SECONDS)
-        return bool(chunk)
-
-    def drain_rest(self) -> None:
-        """What is still in the pipe after the child's end.
-
-        A stray grandchild cannot keep us here.
-        """
-        for _ in range(1024):
-            if not select.select([self.fd], [], [], 0)[0] or not self.drain():
-                break
-        self._keep(b"")
-
-    def _keep(self, chunk: bytes) -> None:
-        self.kept += self._keeping(chunk)[: LIMIT_BYTES - len(self.kept)]

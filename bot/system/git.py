@@ -1,88 +1,24 @@
-"""Run git, with a token that only git gets: never in an argument or a file."""
+"""Run git in a directory: find, fetch and check out commits.
+
+Nothing of a repository's content is run. The directory may belong to another user (a
+container's workspace), and its commits to a stranger: hooks, filters, submodules and
+the configuration of user and machine are all left out.
+"""
 
 from __future__ import annotations
 
-import base64
 import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
 
 from bot.core.snapshot import SourceInfo
-from bot.errors import InputError, NetworkError, UsageError
+from bot.errors import InputError, NetworkError
+from bot.system.credentials import Credentials
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Outcome, run
-
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Git configuration that sends a token to one server."""
-
-    # key and value, in git's order
-    settings: tuple[tuple[str, str], ...] = field(repr=False)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The variables that give git these settings (git-config(1), GIT_CONFIG_COUNT)."""
-        variables = {"GIT_CONFIG_COUNT": str(len(self.settings))}
-        for number, (key, value) in enumerate(self.settings):
-            variables[f"GIT_CONFIG_KEY_{number}"] = key
-            variables[f"GIT_CONFIG_VALUE_{number}"] = value
-        return variables
-
-
-def safe_address(url: str) -> SplitResult | None:
-    """Return the parts of an https address, or of an http one on this machine, that names no user.
-
-    None for any other.
-    """
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return None
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
-    if is_safe and host and "@" not in parts.netloc and parts.netloc.isascii():
-        return parts
-    return None
-
-
-def credentials(token: str, server_url: str) -> Credentials | None:
-    """Return what sends the token to this server and to no other; None without a token.
-
-    The first, empty header takes back those that the clone's own configuration has
-    (actions/checkout leaves one): GitHub answers 400 to two. Raises UsageError for an
-    address that is not `https://`.
-    """
-    if not token:
-        return None
-    if re.search(r"[^!-~]|[\"\\@\[\]]", server_url):
-        parts = None
-    else:
-        parts = safe_address(server_url)
-    if parts is None:
-        raise UsageError(
-            f"no server to send a token to: {server_url[:80]!r}",
-            hint="give an https:// address",
-        )
-    origin = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/"
-    secret = base64.b64encode(f"x-access-token:{token}".encode()).decode()
-    header = f"http.{origin}.extraheader"
-    return Credentials(((header, ""), (header, f"AUTHORIZATION: basic {secret}")))
-
-
-# Git as a program: commits found, fetched and checked out; nothing of a repository's
-# content is ever run by it.
-#
-# The directory may belong to another user (a container's workspace) and its commits to
-# a stranger: hooks, filters, submodules and the configuration of user and machine are
-# all left out.
-
 
 TIMEOUT_SECONDS = 900
 _SETTINGS = (
@@ -125,10 +61,8 @@ _OWNER_AND_NAME = re.compile(
     r"(?P<server>\S+[/:])[^/:\s]+/[^/:\s]+?(?P<ending>(?:\.git)?)/?"
 )
 # commits a deepening fetch asks for: doubled until it is enough
-_FIRST_STEP, _LARGEST_STEP = (
-    50,
-    3200,
-)
+_FIRST_STEP = 50
+_LARGEST_STEP = 3200
 
 
 def first_line(output: str, *marks: str) -> str:
@@ -141,17 +75,32 @@ def first_line(output: str, *marks: str) -> str:
     return (errors or lines or ["no message"])[0]
 
 
+def _shortened_commit(ref: str) -> InputError:
+    name = _SUFFIX.split(ref)[0][:_SHOWN_CHARS]
+    hint = (
+        f"give the full SHA, which `git rev-parse {name}` prints in your clone, or name"
+        " a branch or tag"
+    )
+    problem = (
+        f"{ref[:_SHOWN_CHARS]!r} is a shortened commit, and other commits can begin"
+        " with it"
+    )
+    return InputError(problem, hint=hint)
+
+
 class Git:
     """Git in one directory.
 
     Args:
-        auth: what to authenticate with, from `bot.system.git.credentials`.
+        auth: what to authenticate with, from `bot.system.credentials.credentials`.
     """
 
     def __init__(
         self, directory: Path, cancel: Cancel, auth: Credentials | None = None
     ) -> None:
-        self.directory, self._cancel, self._auth = directory, cancel, auth
+        self.directory = directory
+        self._cancel = cancel
+        self._auth = auth
 
     @property
     def has_credentials(self) -> bool:
@@ -236,25 +185,22 @@ class Git:
                 f"{ref[:_SHOWN_CHARS]!r} is not a git ref",
                 hint="name a commit, a branch or a tag",
             )
-        if not self._is_shortened(ref) and (local := self._local(ref)):
-            return local
+        is_shortened = self._is_shortened(ref)
+        if not is_shortened:
+            local = self._local(ref)
+            if local:
+                return local
         sha: str | None = ref
         if not _SHA.fullmatch(ref):
             sha = self._advertised(ref)
-        if sha is None and self._is_shortened(ref):
-            name = _SUFFIX.split(ref)[0][:_SHOWN_CHARS]
-            hint = (
-                f"give the full SHA, which `git rev-parse {name}` prints in your clone,"
-                " or name a branch or tag"
-            )
-            raise InputError(
-                f"{ref[:_SHOWN_CHARS]!r} is a shortened commit, and other commits can"
-                " begin with it",
-                hint=hint,
-            )
-        return sha and (
-            self._local(sha) or (self._local(sha) if self._fetch(sha) else None)
-        )
+        if sha is None:
+            if is_shortened:
+                raise _shortened_commit(ref)
+            return None
+        local = self._local(sha)
+        if not local and self._fetch(sha):
+            return self._local(sha)
+        return local
 
     def knows(self, ref: str) -> bool:
         """Return whether `ref` names a commit that is here; nothing is fetched."""
@@ -310,7 +256,10 @@ class Git:
                 .read_text(encoding="utf-8", errors="replace")
                 .splitlines()
             )
-        shas = {name: sha for sha, _, name in (row.partition("\t") for row in rows)}
+        shas = {}
+        for row in rows:
+            sha, _, name = row.partition("\t")
+            shas[name] = sha
         return next((shas[name] for name in refs if name in shas), None)
 
     def has_pull_request(self, number: int) -> bool | None:
@@ -448,9 +397,11 @@ class Git:
         """
         command = ("log", "--first-parent", f"--max-count={count}", "--format=%H %ct")
         rows = self.text(*command, "--no-show-signature", sha, "--").splitlines()
-        return {
-            commit: int(seconds) for commit, seconds in (row.split() for row in rows)
-        }
+        times = {}
+        for row in rows:
+            commit, seconds = row.split()
+            times[commit] = int(seconds)
+        return times
 
     def tags(self) -> dict[str, str]:
         """Return commit → the name of a tag.
@@ -539,9 +490,7 @@ def repository_of(directory: Path, cancel: Cancel) -> Repository:
 
     if not (top := said("rev-parse", "--show-toplevel")):
         return Repository(None, SourceInfo())
-    sha, ref = (
-        said("rev-parse", "--verify", "HEAD"),
-        said("symbolic-ref", "--short", "-q", "HEAD"),
-    )
+    sha = said("rev-parse", "--verify", "HEAD")
+    ref = said("symbolic-ref", "--short", "-q", "HEAD")
     dirty = bool(said("status", "--porcelain", "--untracked-files=no"))
     return Repository(Path(top), SourceInfo(sha or None, ref or None, dirty))

@@ -37,8 +37,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from bot.errors import Interrupted, StrayProcess
-from bot.system.files import Head, Keeping
 from bot.system.memory_layout import fixed_addresses, placed
+from bot.system.pipes import Head, Keeping
 from bot.system.tokens import is_token
 
 _KEPT_VARIABLES = (
@@ -78,7 +78,7 @@ class Outcome:
     signal: str | None  # the signal's name, None where it exited
     timed_out: bool  # True where the time limit ended it
     # the head of standard output and error together, at most
-    # `bot.system.files.LIMIT_BYTES`; of standard error alone where standard output went
+    # `bot.system.pipes.LIMIT_BYTES`; of standard error alone where standard output went
     # to a file
     output: str
     cpu_ms: int  # user plus system time, of the child and those it waited for
@@ -214,14 +214,10 @@ class Guard:
         What they are called, also where they are gone: others may have come of them.
         """
         with self._lock:
-            spared, names = (
-                {
-                    *self.alive,
-                    os.getsid(0),
-                    self.process.pid if self.process else 0,
-                },
-                [],
-            )
+            spared = {*self.alive, os.getsid(0)}
+            if self.process:
+                spared.add(self.process.pid)
+            names = []
             for pid in _children():
                 # a child of some library's
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -356,7 +352,8 @@ def run(
 
         child = _guard.begin(start)
     pipe = cast("IO[bytes]", child.stdout or child.stderr)
-    head, ended = Head(pipe.fileno(), keeping), None
+    head = Head(pipe.fileno(), keeping)
+    ended = None
     try:
         ended = _watch(
             child, head=head, deadline=time.monotonic() + timeout_seconds, cancel=cancel
@@ -368,10 +365,8 @@ def run(
         _, usage = ended or _guard.end(child)
         pipe.close()
         _guard.clear()
-    code, own_peak_kib = (
-        child.returncode,
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-    )
+    code = child.returncode
+    own_peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return Outcome(
         exit_code=code if code >= 0 and not timed_out else None,
         signal=_SIGNALS.get(-code, f"signal {-code}") if code < 0 else None,

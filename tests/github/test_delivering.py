@@ -23,8 +23,9 @@ from bot.core.publication import APPROVAL_LABEL, CommentState
 from bot.core.report import Baseline
 from bot.core.snapshot import Failure, Snapshot
 from bot.errors import ConfigError, InputError
-from bot.github.delivering import Destination, deliver, failure_delivered
-from bot.github.opening import Services
+from bot.github.delivering import deliver, failure_delivered
+from bot.github.destination import Destination
+from bot.github.services import Services
 from bot.show.comment import write_report
 from bot.study.comparison import reported
 

@@ -1,4 +1,4 @@
-"""bot.github.reviewing: what a push to main is told, in the summary of its run alone."""
+"""bot.github.storing: what a push to main is told, in the summary of its run alone."""
 
 from __future__ import annotations
 

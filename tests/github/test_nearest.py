@@ -1,4 +1,4 @@
-"""bot.github.baselines: the ancestor that stands for a base whose compiler nobody knows, and what is said of it."""
+"""bot.github.base_side: the ancestor that stands for a base whose compiler nobody knows, and what is said of it."""
 
 from __future__ import annotations
 

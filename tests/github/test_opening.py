@@ -1,4 +1,4 @@
-"""bot.github.opening: which commits, configurations, models and compilers are the two sides of an event."""
+"""bot.github.sides and bot.github.opening: which commits, configurations, models and compilers are the two sides of an event."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_a_push_names_the_passes_that_both_baselines_have_and_their_suspects(
 ) -> None:
     # it has traces
     monkeypatch.setattr(
-        "bot.github.reviewing.with_largest_traced", lambda _plan, side, _work: side
+        "bot.github.measuring_push.with_largest_traced", lambda _plan, side, _work: side
     )
     with FakeGitHub("octo/repo") as hub:
         stage = Reviewing.create(tmp_path, hub)

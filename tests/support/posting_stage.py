@@ -33,8 +33,8 @@ from bot.core.publication import CommentState, decode
 from bot.core.report import Report
 from bot.core.snapshot import Snapshot, SourceInfo
 from bot.errors import BotError
-from bot.github.opening import Services, open_services
 from bot.github.posting import post
+from bot.github.services import Services, open_services
 from bot.store.entries import DirectoryStore
 from bot.study.run import Progress
 from bot.system.hub import connect

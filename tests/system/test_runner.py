@@ -15,8 +15,8 @@ from fake_compiler import is_alive, wait_until
 
 from bot.errors import Interrupted
 from bot.system import processes as runner
-from bot.system.files import LIMIT_BYTES, whole_lines
 from bot.system.memory_layout import LAYOUTS, fixed_addresses, placed
+from bot.system.pipes import LIMIT_BYTES, whole_lines
 from bot.system.processes import Cancel, Outcome, Worker, run, scrubbed_environment
 
 PYTHON = (sys.executable, "-IS", "-c")

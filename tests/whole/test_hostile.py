@@ -25,9 +25,10 @@ from bot.core.delta import STATES
 from bot.core.program import Family, Program, Site, Source
 from bot.core.report import Baseline
 from bot.core.snapshot import Cell, CompilerInfo, Dispatch, Snapshot, SourceInfo
-from bot.github.delivering import Destination, deliver
-from bot.github.opening import Services
+from bot.github.delivering import deliver
+from bot.github.destination import Destination
 from bot.github.runner import log_safe
+from bot.github.services import Services
 from bot.study.comparison import reported
 
 RUNNER = (

@@ -1,0 +1,167 @@
+"""Write the one comment of a report on a pull request.
+
+The comment is found by the marker in its first line and by its author. Nothing is
+remembered between runs, so every step starts from what is there. Two runs that create
+at once, a comment that someone deletes meanwhile, and an answer that got lost all end
+with one comment. What GitHub refuses is a NetworkError, with the missing permission
+where that may be it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from github import GithubException
+
+from bot.errors import NetworkError
+from bot.github.rows import Comment
+from bot.github.written import is_login, is_own, plain
+from bot.system.hub import Hub
+from bot.system.refusals import explain, in_doubt
+
+MAX_COMMENT_CHARACTERS = 65_536
+"""GitHub answers a longer body with 422 "body is too long (maximum is 65536 characters)"."""
+
+_TRIES = 4
+
+
+def find(hub: Hub, number: int, marker: str) -> list[Comment]:
+    """Return the token's own comments whose first line is the marker, oldest first.
+
+    All pages are read.
+    """
+    with explain(f"read the comments on #{number}", "pull-requests: write"):
+        login = hub.token_login()
+        comments = hub.rows(list[Comment], f"issues/{number}/comments")
+    own_comments = [comment for comment in comments if is_own(comment, login, marker)]
+    return sorted(own_comments, key=lambda comment: comment.id)
+
+
+def publish(
+    hub: Hub,
+    number: int,
+    marker: str,
+    body: str,
+    *,
+    create: bool,
+    still_current: Callable[[], bool],
+) -> str:
+    """Makes `body` the one comment of this marker; its address.
+
+    The oldest comment of ours is updated in place, younger ones are deleted, a deleted
+    one is created again. A creation is followed by another look: where a run that raced
+    with this one was first, ours goes and that one is updated.
+
+    `marker`: the first line of `body`; `body`: at most `MAX_COMMENT_CHARACTERS`;
+    `create`: False where a new comment is not wanted, only the update of an old one;
+    `still_current`: asked right before each write; False where a newer run is
+    responsible by now.
+
+    Empty where nothing was to be written: there is no comment and `create` is False, or
+    `still_current` said no. Raises ValueError where `body` is too long, or does not
+    begin with `marker`.
+    """
+    if len(body) > MAX_COMMENT_CHARACTERS or body.partition("\n")[0] != marker:
+        raise ValueError(
+            f"a comment begins with its marker and has at most {MAX_COMMENT_CHARACTERS}"
+            " characters"
+        )
+    with explain(f"write the comment on #{number}", "pull-requests: write"):
+        failures = 0
+        while True:
+            try:
+                return _settled(
+                    hub,
+                    number=number,
+                    marker=marker,
+                    body=body,
+                    create=create,
+                    still_current=still_current,
+                )
+            except Exception as error:
+                failures += 1
+                if failures == _TRIES or not in_doubt(error):
+                    raise
+            time.sleep(hub.backoff_seconds)
+
+
+def _settled(
+    hub: Hub,
+    number: int,
+    marker: str,
+    body: str,
+    create: bool,
+    still_current: Callable[[], bool],
+) -> str:
+    """Change the comments that are there into the wished one; return its address."""
+    present = find(hub, number, marker)
+    while True:
+        if not present:
+            if not (create and still_current()):
+                return ""
+            place = f"issues/{number}/comments"
+            created = hub.write("POST", Comment, place, body=body)
+            _require_author(hub, number, created)
+            present = [
+                comment
+                for comment in find(hub, number, marker)
+                if comment.id < created.id
+            ]
+            if not present:
+                return created.html_url
+            _delete(hub, created)  # another run was first
+        oldest = present[0]
+        younger = present[1:]
+        if plain(oldest.body) != plain(body):
+            if not still_current():
+                return ""
+            if not _edit(hub, oldest, body):
+                present = younger
+                continue
+        for comment in younger:
+            if still_current():
+                _delete(hub, comment)
+        return oldest.html_url
+
+
+def _require_author(hub: Hub, number: int, created: Comment) -> None:
+    """Raise NetworkError for a new comment with another author than expected.
+
+    The next run would not find it. The comment is deleted: every run would write one more.
+    """
+    expected = hub.token_login()
+    actual = created.user.login if created.user else ""
+    if not actual or is_login(actual, expected):
+        return
+    _delete(hub, created)
+    problem = (
+        f"cannot keep the comment on #{number}: the token writes as {actual}, not as"
+        f" {expected}"
+    )
+    raise NetworkError(problem, hint=f"set the input `author` to {actual}")
+
+
+def _unless_gone(write: Callable[[], object]) -> bool:
+    """Change or delete a comment.
+
+    False where it is gone: a run that raced with this one may have been faster.
+    """
+    try:
+        write()
+    except GithubException as refused:
+        if refused.status not in {404, 410}:
+            raise
+        return False
+    return True
+
+
+def _edit(hub: Hub, comment: Comment, body: str) -> bool:
+    """Write the text of a comment; False where the comment is gone."""
+    place = f"issues/comments/{comment.id}"
+    return _unless_gone(lambda: hub.write("PATCH", Comment, place, body=body))
+
+
+def _delete(hub: Hub, comment: Comment) -> None:
+    """Delete a comment, if another run did not."""
+    _unless_gone(lambda: hub.delete(f"issues/comments/{comment.id}"))

@@ -1,0 +1,57 @@
+"""Keep the head of a child's output, because a diagnostic may have 100 MB."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable
+
+LIMIT_BYTES = 64 * 1024
+# After so small a piece the pipe is left to fill for so long
+_SMALL_BYTES = 1 << 14
+_FILLING_SECONDS = 0.001
+# Chunk after chunk of the output → what to keep of it; an empty chunk is its end
+Keeping = Callable[[bytes], bytes]
+
+
+def whole_lines(output: str) -> str:
+    """Without the last line where the limit cut it off.
+
+    Its beginning alone would be other words.
+    """
+    if len(output.encode()) < LIMIT_BYTES:
+        return output
+    return output.rpartition("\n")[0] or output
+
+
+class Head:
+    """What is kept of a pipe: the head of what `keeping` leaves of it."""
+
+    def __init__(self, fd: int, keeping: Keeping) -> None:
+        self.fd = fd
+        self._keeping = keeping
+        self.kept = bytearray()
+
+    def drain(self) -> bool:
+        """Read what is there; False at the end of the stream."""
+        chunk = os.read(self.fd, 1 << 16)
+        if chunk:
+            self._keep(chunk)
+            # a compiler that prints its IR writes word by word
+            if len(chunk) < _SMALL_BYTES:
+                time.sleep(_FILLING_SECONDS)
+        return bool(chunk)
+
+    def drain_rest(self) -> None:
+        """What is still in the pipe after the child's end.
+
+        A stray grandchild cannot keep us here.
+        """
+        for _ in range(1024):
+            if not select.select([self.fd], [], [], 0)[0] or not self.drain():
+                break
+        self._keep(b"")
+
+    def _keep(self, chunk: bytes) -> None:
+        self.kept += self._keeping(chunk)[: LIMIT_BYTES - len(self.kept)]
