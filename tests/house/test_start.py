@@ -124,4 +124,4 @@ def test_a_comparison_of_snapshots_imports_no_library_of_a_format(
     code, imported, line = started(tmp_path, "compare", *snapshots, *places)
     assert code in (0, 1), line
     assert "bot.study.prepare" in imported
-    assert tops(imported) & {"elftools", "flatbuffers", "numpy"} == set()
+    assert tops(imported) & {"elftools", "numpy"} == set()
