@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,11 @@ settings.register_profile(
     "repeatable", derandomize=True, max_examples=60, deadline=None
 )
 settings.load_profile("repeatable")
+
+# The tests start the program hundreds of times: byte code is kept as Python usually keeps
+# it, so that its modules and the tests are compiled once.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # What a shell says of its window and its colours would decide how the output that tests
 # read is drawn.

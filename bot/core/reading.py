@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, NamedTuple
 
@@ -15,6 +16,12 @@ from bot.errors import MalformedBinary
 
 # the name of one
 Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]
+
+UNSPEAKABLE = re.compile(r"[^0-9A-Za-z]+")
+"""What a kernel's language may replace.
+
+Runs of it are taken as one, because SPIRV-Cross joins underscores.
+"""
 
 
 class EntryPoint(Kernel, frozen=True):

@@ -15,11 +15,11 @@ from itertools import chain
 from typing import NamedTuple
 
 from bot.compiler.diagnostics import reason
+from bot.core.reading import UNSPEAKABLE
 from bot.core.runs import Price
 from bot.fold.attempts import Attempt
 from bot.fold.audit import FOLD_KINDS, LeftFamily
 from bot.fold.rewriting import Group, Groups
-from bot.readers.assemble import UNSPEAKABLE
 from bot.running.runner import within
 
 NOTHING: tuple[Group, ...] = ()

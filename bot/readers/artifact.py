@@ -24,11 +24,10 @@ magic is the flatbuffer's file identifier; up to 3.8 there is no header.
 
 All fields below stood so from 3.5 to 3.13, and have the schemas' names but for what
 each container calls otherwise: `exports`, `modules`, an export's `ordinal` and
-`kernel`, a module's `image`. Flatbuffers are read by a thin layer over
-`flatbuffers.table.Table`: the library trusts its input; here every offset and count is
-checked against the buffer before it is followed (https://flatbuffers.dev/internals/:
-tables, vtables, vectors; all little-endian, offsets relative to the place where they
-are stored).
+`kernel`, a module's `image`. Flatbuffers' own library trusts its input, and imports
+numpy wherever it is installed. Here every offset and count is checked against the
+buffer before it is followed (https://flatbuffers.dev/internals/: tables, vtables,
+vectors; all little-endian, offsets relative to the place where they are stored).
 """
 
 from __future__ import annotations
@@ -39,10 +38,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from flatbuffers import number_types
-from flatbuffers.table import Table as LibraryTable
 from msgspec.structs import replace
 
 from bot.core.reading import ArtifactReading, EntryPoint, PtxModule, Reader, Reading
@@ -60,10 +57,10 @@ from bot.readers.elf import MAGIC as ELF_MAGIC
 from bot.readers.kernel_text import METAL, PTX, device_of, read_ptx
 from bot.readers.spirv import SPIRV, WORD_BYTES
 
-INT32: Any = number_types.Int32Flags
-UINT16: Any = number_types.Uint16Flags
-UINT32: Any = number_types.Uint32Flags
-UINT64: Any = number_types.Uint64Flags
+INT32 = struct.Struct("<i")
+UINT16 = struct.Struct("<H")
+UINT32 = struct.Struct("<I")
+UINT64 = struct.Struct("<Q")
 OFFSET_BYTES = 4
 MAX_TABLES = 1 << 16
 """The most tables in one vector.
@@ -85,12 +82,12 @@ class FlatBufferTable:
     # the table does not have
     fields: str
 
-    def scalar(self, name: str, flags: Any) -> int:
+    def scalar(self, name: str, layout: struct.Struct) -> int:
         """Return the number in the field, 0 where the table does not have it."""
-        offset = self._field(name, flags.bytewidth)
+        offset = self._field(name, layout.size)
         if offset is None:
             return 0
-        return self._number(offset, flags)
+        return self._number(offset, layout)
 
     def span(self, name: str, item_bytes: int = 1) -> ByteSpan | None:
         """Return the contents of a vector or a string, without its count.
@@ -157,11 +154,11 @@ class FlatBufferTable:
             ).start
         return None
 
-    def _number(self, offset: int, flags: Any) -> int:
+    def _number(self, offset: int, layout: struct.Struct) -> int:
         span_inside(
-            offset, size=flags.bytewidth, whole_bytes=len(self.data), where=self.where
+            offset, size=layout.size, whole_bytes=len(self.data), where=self.where
         )
-        return int(LibraryTable(self.data, 0).Get(flags, offset))
+        return int(layout.unpack_from(self.data, offset)[0])
 
 
 @cache

@@ -42,7 +42,13 @@ from bot.core.metrics import (
     VM,
     Metric,
 )
-from bot.core.reading import ArtifactReading, EntryPoint, Measurement, Products
+from bot.core.reading import (
+    UNSPEAKABLE,
+    ArtifactReading,
+    EntryPoint,
+    Measurement,
+    Products,
+)
 from bot.core.record import Count, is_count
 from bot.core.snapshot import Dispatch, Kernel
 from bot.errors import InputError, MalformedBinary
@@ -54,11 +60,6 @@ Product = TypeVar("Product")
 
 MAX_DIGITS = 19
 FILE_AND_LINE = re.compile(r".*?:\d+:", re.ASCII)
-UNSPEAKABLE = re.compile(r"[^0-9A-Za-z]+")
-"""What a kernel's language may replace.
-
-Runs of it are taken as one, because SPIRV-Cross joins underscores.
-"""
 CPU = "llvm-cpu"
 ELF_FORMAT = "elf"
 OF_PROGRAM = (

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from bot.core.reading import UNSPEAKABLE
 from bot.core.trace import MACHINE
-from bot.readers.assemble import UNSPEAKABLE
 from bot.readers.passes import operations_of
 
 _DOCUMENT = re.compile(r"^---$", re.MULTILINE)

@@ -17,12 +17,9 @@ from bot.compiler.compiling import CompileSetup
 from bot.compiler.diagnostics import Undumped, failure
 from bot.compiler.static_library import library_path, make_room_for_library
 from bot.compiler.toolchain import UNTHREADED
-from bot.core.reading import EntryPoint
+from bot.core.reading import UNSPEAKABLE, EntryPoint
 from bot.core.snapshot import Failure
 from bot.errors import MalformedBinary
-from bot.readers.artifact import read_executable
-from bot.readers.assemble import UNSPEAKABLE
-from bot.readers.elf import function_codes
 from bot.system.files import temporary_directory, whole_or_nothing
 from bot.system.processes import run
 
@@ -204,19 +201,25 @@ def _points_in(directory: Path, flags: Sequence[str]) -> list[EntryPoint] | Fail
     try:
         if objects:
             return list(function_points(objects))
-        return list(_binary_points(directory / _BINARIES))
+        return list(binary_points(sorted((directory / _BINARIES).glob("*"))))
     except MalformedBinary as error:
         return Failure("read", error.line)
 
 
 def function_points(objects: Sequence[Path]) -> Iterator[EntryPoint]:
     """Yield the functions of object files; raises MalformedBinary."""
+    # A run that compiles nothing alone needs no library of a format.
+    from bot.readers.elf import function_codes
+
     for path in objects:
         yield from function_codes(whole_or_nothing(path)).values()
 
 
-def _binary_points(directory: Path) -> Iterator[EntryPoint]:
-    for path in sorted(directory.glob("*")):
+def binary_points(executables: Sequence[Path]) -> Iterator[EntryPoint]:
+    """Yield the entry points of executables; raises MalformedBinary."""
+    from bot.readers.artifact import read_executable  # as in `function_points`
+
+    for path in executables:
         yield from read_executable(whole_or_nothing(path)).entry_points
 
 

@@ -23,16 +23,16 @@ from bot.compiler.toolchain import UNTHREADED
 from bot.core.snapshot import Dispatch
 from bot.core.trace import MLIR, DispatchTrace
 from bot.errors import MalformedBinary
-from bot.readers.artifact import read_executable
 from bot.readers.passes import PassReader
 from bot.study.compiling_alone import (
     OBJECTS,
     SOURCES,
+    binary_points,
     dump_options,
     function_points,
     point_named,
 )
-from bot.system.files import temporary_directory, whole_or_nothing
+from bot.system.files import temporary_directory
 from bot.system.pipes import Keeping
 from bot.system.processes import run
 
@@ -202,9 +202,7 @@ def _is_same(row: Dispatch, directory: Path) -> bool | None:
         if objects := sorted((directory / "tmp").glob("*.o")):
             points = list(function_points(objects))
         else:
-            points = list(
-                read_executable(whole_or_nothing(directory / _OUTPUT)).entry_points
-            )
+            points = list(binary_points([directory / _OUTPUT]))
     except MalformedBinary:
         return None
     point = point_named(points, row.name)

@@ -63,7 +63,7 @@ def cells(home: Path, side: str = "head", out: str = "out") -> dict[str, Any]:
     }
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def compiler() -> None:
     if subprocess.run(["cc", "--version"], capture_output=True, check=False).returncode:
         needs.missing("no C compiler")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 import subprocess
 import sys
@@ -23,13 +24,14 @@ __all__ = ["compiler"]  # a fixture
 Snapshot = dict[str, Any]
 
 
-@pytest.fixture
-def snapshot(tmp_path: Path) -> Snapshot:
-    """A snapshot of two models, as the command wrote it; its text stays in `out/head.json`."""
-    write(tmp_path, CC, {"a.c": LIBRARY % 8, "b.c": LIBRARY % 80})
-    bot(tmp_path, "measure", "--compiler", "cc -Os", "--out", "out/head.json")
+@pytest.fixture(scope="module")
+def measured_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with two models, their snapshot and its report."""
+    home = tmp_path_factory.mktemp("measured")
+    write(home, CC, {"a.c": LIBRARY % 8, "b.c": LIBRARY % 80})
+    bot(home, "measure", "--compiler", "cc -Os", "--out", "out/head.json")
     bot(
-        tmp_path,
+        home,
         "report",
         "--base",
         "out/head.json",
@@ -38,6 +40,13 @@ def snapshot(tmp_path: Path) -> Snapshot:
         "--out",
         "fine",
     )
+    return home
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path, measured_home: Path) -> Snapshot:
+    """A snapshot of two models, as the command wrote it; its text stays in `out/head.json`."""
+    shutil.copytree(measured_home, tmp_path, dirs_exist_ok=True)
     return json.loads((tmp_path / "out/head.json").read_text())  # type: ignore[no-any-return]
 
 

@@ -35,7 +35,14 @@ def run(home: Path, *argv: str, code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["3.13.0", "iree-base-compiler==3.13.0", "latest"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "3.13.0",
+        pytest.param("iree-base-compiler==3.13.0", marks=pytest.mark.slow),
+        pytest.param("latest", marks=pytest.mark.slow),
+    ],
+)
 def test_a_folder_that_is_called_like_a_release_does_not_stand_for_it(
     home: Path, name: str
 ) -> None:

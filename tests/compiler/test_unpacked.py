@@ -128,7 +128,17 @@ CHANGES: dict[str, tuple[Callable[[Place], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
+QUICK = ("compiler", "added", "no list")
+"""One of each kind of change; the others are slow tests."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+        for name in CHANGES
+    ],
+)
 def test_a_compiler_that_was_changed_in_the_cache_is_fetched_again(
     place: Place, name: str
 ) -> None:

@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import everyday
 import pytest
+from json_texts import to_json
 from places import ROOT
 
 from bot.cli.main import COMMANDS
+from bot.core.planned import SIDES
 
 LIGHT = ("bot.cli.", "bot.system.defaults", "bot.core.near")
 """What reads the words of a command line, where things are by default, and which name was meant."""
@@ -109,3 +112,16 @@ def test_the_walls_of_this_test_would_fall_for_a_command(tmp_path: Path) -> None
 def test_what_asks_nothing_of_github_imports_no_client_of_it(tmp_path: Path) -> None:
     _, imported, _ = started(tmp_path, "targets", "--config", "default")
     assert "bot.study.prepare" in imported and "github" not in imported
+
+
+def test_a_comparison_of_snapshots_imports_no_library_of_a_format(
+    tmp_path: Path,
+) -> None:
+    for name, side in zip(SIDES, everyday.sides("one_flag"), strict=True):
+        (tmp_path / f"{name}.json").write_text(to_json(side), encoding="utf-8")
+    snapshots = (str(tmp_path / "base.json"), str(tmp_path / "head.json"))
+    places = ("--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "out"))
+    code, imported, line = started(tmp_path, "compare", *snapshots, *places)
+    assert code in (0, 1), line
+    assert "bot.study.prepare" in imported
+    assert tops(imported) & {"elftools", "numpy"} == set()

@@ -135,8 +135,8 @@ def home(tmp_path: Path) -> Path:
     ("name", "search"),
     [
         ("objects/kernel.o", "HOME"),
-        ("objects\\2Fkernel.o", "."),
-        ("objects/kernel.o", "../HOME_NAME"),
+        pytest.param("objects\\2Fkernel.o", ".", marks=pytest.mark.slow),
+        pytest.param("objects/kernel.o", "../HOME_NAME", marks=pytest.mark.slow),
     ],
 )
 def test_an_object_file_that_the_model_names(

@@ -64,9 +64,10 @@ class Page(HTMLParser):
         self.attributes: set[str] = set()
         self.ids: list[str] = []
         self.links: list[str] = []
-        self.text = ""
+        self._texts: list[str] = []
         self.feed(html)
         self.close()
+        self.text = "".join(self._texts)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
@@ -80,7 +81,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        self._texts.append(data)
 
 
 def read(html: str) -> Page:

@@ -23,7 +23,6 @@ LINEAR = 22.0
 """Bound of `cpu_growth`: what is linear gives about 8 (up to 13 with caches and logarithms), what is quadratic 64."""
 
 _ENOUGH_CPU_SECONDS = 0.02
-_TRIES = 5
 
 
 def steps(action: Callable[[], object]) -> int:
@@ -47,11 +46,14 @@ def steps(action: Callable[[], object]) -> int:
 
 
 def cpu_growth(
-    made: Callable[[int], Input], work: Callable[[Input], object], size: int
+    made: Callable[[int], Input],
+    work: Callable[[Input], object],
+    size: int,
+    tries: int = 5,
 ) -> float:
     """CPU time for an input of twice the size, divided by that for one `GROWTH` times smaller.
 
-    Each the least of a few.
+    Each the least of a few tries.
 
     What disturbs a measurement only ever adds to it. The size has to be large enough
     that what does not grow is little beside what does.
@@ -61,7 +63,7 @@ def cpu_growth(
     while _cpu_seconds(small, work, turns) < _ENOUGH_CPU_SECONDS:
         turns *= 2
     below, above = inf, inf
-    for number in range(_TRIES):
+    for number in range(tries):
         below = min(below, _cpu_seconds(small, work, turns))
         above = min(above, _cpu_seconds(large, work, turns))
         if number and above < LINEAR * below:
