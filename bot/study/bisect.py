@@ -25,7 +25,8 @@ from bot.core.planned import SIDES, narrowed, only_cell
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
-from bot.errors import CompilerUnavailable, InputError, NoVerdict, UsageError
+from bot.core.study import GAPS
+from bot.errors import NoVerdict, UsageError
 from bot.explain.suspects import with_suspects
 from bot.show.bisect import candidate_words
 from bot.show.filters import amount, plural
@@ -185,8 +186,7 @@ class _Search:
         values: tuple[int, ...] = ()
         try:
             values, reason = self.values(place)
-        except (CompilerUnavailable, UsageError, InputError) as error:
-            # gone, without an option, a damaged file
+        except GAPS as error:
             reason = error.line
         if values:
             result = judged(values, self.limit)

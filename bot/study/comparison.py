@@ -42,8 +42,8 @@ from bot.study.prepare import (
     Show,
     Work,
     is_snapshot,
-    load_snapshot,
     require_writable,
+    stored_sides,
 )
 from bot.study.run import SidePlan
 from bot.study.specs import exists
@@ -237,10 +237,7 @@ def both_sides(
     require_writable(request.out)
     _refuse_missing(request, works, named)
     _refuse_changed_snapshot(request, named["head"][0].spec)
-    snapshots: dict[str, Snapshot] = {}
-    for side, (sought, _) in named.items():
-        if is_snapshot(sought.spec):
-            snapshots[side] = load_snapshot(Path(sought.spec))
+    snapshots = stored_sides({side: sought.spec for side, (sought, _) in named.items()})
     new = [side for side in SIDES if side not in snapshots]
     for side in new:
         sought, rule = named[side]

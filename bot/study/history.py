@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import structs
 from packaging.version import InvalidVersion, Version
 
-from bot.compiler.compiler import Session
 from bot.compiler.iree import flags_of
 from bot.config.configuration import BaselineChoice, Config
 from bot.core.baseline import Entry
@@ -21,19 +21,28 @@ from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Baseline, Report
 from bot.core.slow_growth import Growth
 from bot.core.snapshot import Cell, CellKey, Snapshot
-from bot.core.spec import release_in
-from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_commit
-from bot.errors import CompilerUnavailable, InputError, UsageError
+from bot.core.spec import release_in, short_name
+from bot.core.study import (
+    GAPS,
+    SHORT,
+    Pair,
+    Study,
+    Variant,
+    compiler_name,
+    named_apart,
+    neighbours,
+    of_commit,
+)
+from bot.errors import CompilerUnavailable, UsageError
 from bot.explain.texts import Texts, no_texts
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store
 from bot.study.comparison import reported, step_of
-from bot.study.prepare import Work, is_snapshot, load_snapshot
-from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
+from bot.study.prepare import Work, is_snapshot, stored_sides
+from bot.study.run import SidePlan
 from bot.study.slow_growth import growth_of, line_of
 from bot.system.files import temporary_directory
 from bot.system.git import Git
-from bot.system.processes import Meter
 
 
 def release_study(specs: Sequence[str], work: Work) -> Study:
@@ -48,30 +57,13 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
         CompilerUnavailable: not one of them can be had.
     """
     specs = tuple(dict.fromkeys(work.release(spec) or spec for spec in specs))
-    snapshots = {spec: load_snapshot(Path(spec)) for spec in specs if is_snapshot(spec)}
+    snapshots = stored_sides(dict(zip(specs, specs, strict=True)))
     snapshots = work.selected(snapshots, must_match=len(snapshots) == len(specs))
     plans, missing = _plans([spec for spec in specs if spec not in snapshots], work)
-    sides = _sides(plans, snapshots, work)
-    variants = []
-    for spec in specs:
-        shown_spec = spec
-        if spec in plans:
-            shown_spec = plans[spec].compiler.info.spec
-        elif is_snapshot(spec):
-            shown_spec = Path(spec).name
-        side = sides.get(spec)
-        if side is None:
-            name = release_in(spec) or Path(spec).name
-            variants.append(Variant(name, shown_spec, reason=missing[spec]))
-        else:
-            compiler = side.compiler
-            name = (
-                release_in(compiler.spec)
-                or compiler.spec
-                or compiler.version
-                or shown_spec
-            )
-            variants.append(Variant(name, shown_spec, side))
+    sides = work.measured_variants(list(plans.values()), snapshots, _neighbours)
+    variants = [
+        _variant(spec, sides.get(spec), missing.get(spec, "")) for spec in specs
+    ]
     study = named_apart(_each_once(variants, work.show.say))
     if len(missing) == len(specs):
         first = study.variants[0]
@@ -79,6 +71,17 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
             "no release is available", where=first.spec, hint=first.reason
         )
     return _by_version(study, work.show.say)
+
+
+def _variant(spec: str, side: Snapshot | None, reason: str) -> Variant:
+    """Return what was measured of a SPEC, or the gap with its reason."""
+    if side is None:
+        return Variant(short_name(spec), spec, reason=reason)
+    name = compiler_name(side.compiler)
+    if is_snapshot(spec):
+        file_name = Path(spec).name
+        return Variant(name or file_name, file_name, side)
+    return Variant(name, side.compiler.spec, side)
 
 
 def _by_version(study: Study, say: Callable[[str], None]) -> Study:
@@ -135,11 +138,10 @@ def _plans(
         work.planned()  # what is wrong with the selectors is wrong for all releases
     for spec in dict.fromkeys(specs):
         try:
-            plan = work.prepare(release_in(spec) or Path(spec).name, spec)
+            plan = work.prepare(short_name(spec), spec)
             _require_start(plan, work)
             plans[spec] = replace(plan, label=spec)
-        except (CompilerUnavailable, UsageError) as error:
-            # gone from the page, or without an option of the flags
+        except GAPS as error:
             missing[spec] = error.line
             work.show.say(f"left out: {error.line}")
     return plans, missing
@@ -147,39 +149,17 @@ def _plans(
 
 def _require_start(plan: SidePlan, work: Work) -> None:
     """Start the compiler of a side once: one that cannot start would end all."""
-    with temporary_directory("run-") as scratch:
-        session = Session(
-            scratch=scratch,
-            timeout_seconds=work.config.timeout_seconds,
-            cancel=work.cancel,
-            meter=Meter(),
-        )
-        with plan.compiler.at_work(session):
-            pass
+    with (
+        temporary_directory("run-") as scratch,
+        plan.compiler.at_work(work.session(scratch)),
+    ):
+        pass
 
 
-def _sides(
-    plans: dict[str, SidePlan], snapshots: dict[str, Snapshot], work: Work
-) -> dict[str, Snapshot]:
-    """Return all snapshots; recheck those measured here, each against the one before."""
-    if not plans:
-        return snapshots
-    with work.resources() as resources:
-        sides = {**snapshots, **measure_sides(list(plans.values()), resources)}
-        before: Snapshot | None = None
-        for spec in sorted(sides, key=lambda spec: _version(sides[spec]) or _ZERO):
-            if spec in plans and before is not None:
-                pair = {"base": before, "head": sides[spec]}
-                sides[spec] = recheck(
-                    [replace(plans[spec], label="head")],
-                    sides=pair,
-                    rules=work.config,
-                    resources=resources,
-                )["head"]
-            before = sides[spec]
-        return repeat_unsteady(
-            list(plans.values()), sides=sides, rules=work.config, resources=resources
-        )
+def _neighbours(sides: Mapping[str, Snapshot]) -> list[Pair]:
+    """Return each side with the one of the version before."""
+    in_order = sorted(sides, key=lambda spec: _version(sides[spec]) or _ZERO)
+    return [Pair(before, after) for before, after in pairwise(in_order)]
 
 
 _ZERO = Version("0")
@@ -338,7 +318,7 @@ def _loaded(entry: Entry, store: Store, held_cells: dict[CellKey, Cell]) -> Vari
     """Return a stored baseline as a variant; a damaged one has its reason."""
     try:
         return of_commit(entry.sha, _held_once(store.load(entry), held_cells))
-    except InputError as error:
+    except GAPS as error:
         return Variant(entry.sha[:SHORT], entry.sha, reason=error.line)
 
 
@@ -359,7 +339,7 @@ def _growths(
     def load(sha: str) -> Snapshot | None:
         try:
             return store.load(entries[sha])
-        except InputError:
+        except GAPS:
             return None
 
     newest_first = list(dict.fromkeys(entry.sha for entry in reversed(on_line)))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.compiler.compiler import Session
 from bot.compiler.compiling import CompileInput, CompileSetup, artifact_of
 from bot.compiler.importing import Importer
 from bot.compiler.iree import in_its_words, open_setup, toolchain_of, unknown_to_all
@@ -33,7 +32,7 @@ from bot.core.planned import plan as plan_cells
 from bot.core.runs import Run
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.spec import release_in
-from bot.core.study import Study, Variant
+from bot.core.study import Pair, Study, Variant
 from bot.core.times import CompileTimes, longest
 from bot.errors import CompilerUnavailable, UsageError
 from bot.running.runner import (
@@ -49,9 +48,9 @@ from bot.study.flow_program import flow_of, interface_of
 from bot.study.lab_models import models_in_scope, models_of
 from bot.study.lab_times import compile_times
 from bot.study.prepare import Work
-from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady
+from bot.study.run import SidePlan
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel, Meter
+from bot.system.processes import Cancel
 
 Runs = dict[tuple[str, CellKey], Run]
 _MOST_PASSES = 8  # of each variant
@@ -219,56 +218,13 @@ def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study
 
 
 def _measured(plans: Sequence[VariantPlan], work: Work) -> dict[str, Snapshot]:
-    """Measure each variant's cells.
+    """Measure each variant's cells, and compare them with those of the reference."""
 
-    One variant after the other, so that no more than one reads IR at a time.
+    def pairs(sides: Mapping[str, Snapshot]) -> Iterable[Pair]:
+        return _study(plans, sides).beside_references()
 
-    What differs from the reference is compiled again, as a comparison does: some of it
-    may be the compiler's chance.
-    """
-    sides: dict[str, Snapshot] = {}
-    if not plans:
-        return sides
-    with work.resources() as resources:
-        for plan in plans:
-            work.show.say(f"variant {plan.name}")
-            sides |= measure_sides([plan.side], resources)
-        for pair in _beside_references(plans, _study(plans, sides)):
-            labelled_sides = [
-                replace(plan.side, label=label) for label, plan in pair.items()
-            ]
-            again = recheck(
-                labelled_sides,
-                sides={label: sides[plan.name] for label, plan in pair.items()},
-                rules=work.config,
-                resources=resources,
-            )
-            for label, plan in pair.items():
-                sides[plan.name] = again[label]
-        return repeat_unsteady(
-            [plan.side for plan in plans],
-            sides=sides,
-            rules=work.config,
-            resources=resources,
-        )
-
-
-def _beside_references(
-    plans: Sequence[VariantPlan], study: Study
-) -> list[dict[str, VariantPlan]]:
-    """Return each pair of a reference (`base`) and another variant (`head`) once."""
-    references = study.references
-    by_name = {plan.name: plan for plan in plans}
-    pairs: dict[frozenset[str], dict[str, VariantPlan]] = {}
-    for plan in plans:
-        for cell in plan.side.cells:
-            reference = references.get(cell.key.target)
-            if reference and reference.name != plan.name:
-                pairs[frozenset((reference.name, plan.name))] = {
-                    "base": by_name[reference.name],
-                    "head": plan,
-                }
-    return list(pairs.values())
+    sides_of_plans = [plan.side for plan in plans]
+    return work.measured_variants(sides_of_plans, {}, pairs, together=False)
 
 
 def _compile_times(
@@ -282,12 +238,7 @@ def _compile_times(
     with temporary_directory("lab-") as scratch:
         for plan in plans:
             work.show.say(f"times of the passes with variant {plan.name}")
-            session = Session(
-                scratch=scratch,
-                timeout_seconds=work.config.timeout_seconds,
-                cancel=work.cancel,
-                meter=Meter(),
-            )
+            session = work.session(scratch)
             with open_setup(plan.side.toolchain, session) as (setup, importer):
                 for cell in sides[plan.name].cells:
                     if cell.measured:
@@ -314,12 +265,7 @@ def _timed(plans: Sequence[VariantPlan], study: Study, work: Work) -> tuple[str,
 
     Returns the machine in one line, empty where nothing was run, and the runs.
     """
-    cells = {
-        (variant.name, cell.key): cell
-        for variant in study.variants
-        if variant.snapshot
-        for cell in variant.snapshot.cells
-    }
+    cells = study.cells
     runtime = installed()
     if runtime is None:
         return "", {
@@ -361,12 +307,7 @@ def _tools_of(
 
     The compiler's own release runs them where it can be had, else the installed one.
     """
-    session = Session(
-        scratch=scratch,
-        timeout_seconds=work.config.timeout_seconds,
-        cancel=work.cancel,
-        meter=Meter(),
-    )
+    session = work.session(scratch)
     release = release_in(plan.side.compiler.info.spec)
     its_runtime = runtime
     if release:

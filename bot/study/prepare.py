@@ -6,7 +6,7 @@ Models are read, compilers are fetched, and cells are planned.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +20,7 @@ from msgspec import structs
 from bot.compiler import inputs
 from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
 from bot.compiler.command import command_compiler
-from bot.compiler.compiler import Compiler
+from bot.compiler.compiler import Compiler, Session
 from bot.compiler.inputs import not_cached
 from bot.compiler.iree import Iree
 from bot.compiler.measuring_code import remember_digest_in
@@ -32,12 +32,20 @@ from bot.core.report import Report
 from bot.core.sharding import assigned, shard
 from bot.core.snapshot import Snapshot, from_lines
 from bot.core.spec import RESOLVED, Places, Sought
+from bot.core.study import Pair
 from bot.errors import InputError, OutputError, UsageError
 from bot.study.commits import Commit, as_commit, open_commit
-from bot.study.run import Progress, Resources, SidePlan, measure_sides, recheck
+from bot.study.run import (
+    Progress,
+    Resources,
+    SidePlan,
+    Sides,
+    measure_sides,
+    recheck,
+)
 from bot.system.files import is_writable
 from bot.system.git import Repository, repository_of
-from bot.system.processes import Cancel
+from bot.system.processes import Cancel, Meter
 
 
 class Show(Protocol):
@@ -292,37 +300,70 @@ class Work:
 
     def sides(self, specs: Mapping[str, str]) -> dict[str, Snapshot]:
         """Return each side as its SPEC has it: measured before, or measured now."""
-        snapshots = {
-            side: load_snapshot(Path(spec))
+        snapshots = stored_sides(specs)
+        plans = [
+            self.prepare(side, spec)
             for side, spec in specs.items()
-            if is_snapshot(spec)
-        }
-        return self.measured(
-            [
-                self.prepare(side, spec)
-                for side, spec in specs.items()
-                if side not in snapshots
-            ],
-            snapshots,
-        )
+            if side not in snapshots
+        ]
+        return self.measured(plans, snapshots)
 
     def measured(
-        self, plans: Sequence[SidePlan], snapshots: Mapping[str, Snapshot] | None = None
+        self, plans: Sequence[SidePlan], snapshots: Sides | None = None
     ) -> dict[str, Snapshot]:
-        """Measure the planned sides, and compile again what `recheck` says.
+        """Measure the planned ones of base and head, and recheck the pair.
 
         The known sides stand beside them.
 
         The request's selectors hold for the known ones, too. Where there is a plan, it
         has shown that they match.
         """
-        sides = self.selected(snapshots or {}, must_match=not plans)
+        known = self.selected(snapshots or {}, must_match=not plans)
+        return self.measured_variants(plans, known, _both_sides)
+
+    def measured_variants(
+        self,
+        plans: Sequence[SidePlan],
+        known: Sides,
+        pairs: Callable[[Sides], Iterable[Pair]],
+        *,
+        together: bool = True,
+    ) -> dict[str, Snapshot]:
+        """Measure the variants of a study, and recheck each pair that it compares.
+
+        Every question about several variants is measured here.
+
+        `known`: the variants that are not measured now; `pairs`: which variants are
+        compared, of all that are measured; `together`: False to measure one variant
+        after the other, so that no more than one reads IR at a time.
+        """
+        sides = dict(known)
         if not plans:
             return sides
+        new = [plan for plan in plans if plan.label not in known]
         with self.resources() as resources:
-            if new := [plan for plan in plans if plan.label not in sides]:
+            if together and new:
                 sides |= measure_sides(new, resources)
-            return recheck(plans, sides=sides, rules=self.config, resources=resources)
+            elif not together:
+                for plan in new:
+                    self.show.say(f"variant {plan.label}")
+                    sides |= measure_sides([plan], resources)
+            return recheck(
+                plans,
+                sides=sides,
+                rules=self.config,
+                resources=resources,
+                pairs=pairs(sides),
+            )
+
+    def session(self, scratch: Path) -> Session:
+        """Return what a compiler needs to work with its files in a folder."""
+        return Session(
+            scratch=scratch,
+            timeout_seconds=self.config.timeout_seconds,
+            cancel=self.cancel,
+            meter=Meter(),
+        )
 
     @contextmanager
     def resources(self) -> Iterator[Resources]:
@@ -420,6 +461,25 @@ def load_models(
             model = structs.replace(model, import_flags=import_flags)
         models.append(model)
     return tuple(models)
+
+
+def _both_sides(sides: Sides) -> list[Pair]:
+    """Return base and head where both are there."""
+    if {"base", "head"} <= sides.keys():
+        return [Pair("base", "head")]
+    return []
+
+
+def stored_sides(specs: Mapping[str, str]) -> dict[str, Snapshot]:
+    """Read the snapshots among the SPECs; raises InputError.
+
+    `specs`: name → its SPEC.
+    """
+    return {
+        name: load_snapshot(Path(spec))
+        for name, spec in specs.items()
+        if is_snapshot(spec)
+    }
 
 
 def is_snapshot(spec: str) -> bool:

@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Protocol
 
 from msgspec import structs
@@ -42,7 +43,7 @@ from bot.core.planned import (
     PlannedCell,
     Target,
 )
-from bot.core.policy import Finding, judge
+from bot.core.policy import judge
 from bot.core.record import INT_LIMIT
 from bot.core.snapshot import (
     STATUSES,
@@ -53,6 +54,7 @@ from bot.core.snapshot import (
     Snapshot,
     SourceInfo,
 )
+from bot.core.study import Pair
 from bot.core.work import compile_work
 from bot.show.filters import plural
 from bot.study.cell import cell_of
@@ -322,64 +324,76 @@ def _snapshot(plan: SidePlan, cells: Mapping[CellKey, Cell]) -> Snapshot:
 Sides = Mapping[str, Snapshot]
 
 
-def doubtful(base: Snapshot, head: Snapshot, rules: Config) -> tuple[CellKey, ...]:
+def doubtful(
+    base: Snapshot, head: Snapshot, rules: Config, *, alarms_only: bool = False
+) -> tuple[CellKey, ...]:
     """Return the cells to be compiled again, most urgent first.
 
     Those that alarm come first, then the others that changed.
     """
     deltas = diff(base, head)
-    changed = [delta for delta in deltas if delta.state == "changed"]
-    changed.sort(
-        key=lambda delta: (-abs(delta.metrics["artifact_bytes"].change or 0), delta.key)
-    )
-    # states first
-    alarms = sorted(
-        _alarms(deltas, rules), key=lambda finding: finding.metric is not None
-    )
-    keys = [*(finding.key for finding in alarms), *(delta.key for delta in changed)]
+    alarms = judge(deltas, rules.thresholds, rules.states).news
+    states_first = sorted(alarms, key=lambda finding: finding.metric is not None)
+    keys = [finding.key for finding in states_first]
+    if not alarms_only:
+        changed = [delta for delta in deltas if delta.state == "changed"]
+        keys += [delta.key for delta in sorted(changed, key=_largest_change_first)]
     measured = {cell.key for cell in head.cells}
     return tuple(key for key in dict.fromkeys(keys) if key in measured)
 
 
-def _alarms(deltas: Sequence[CellDelta], rules: Config) -> Sequence[Finding]:
-    return judge(deltas, rules.thresholds, rules.states).news
+def _largest_change_first(delta: CellDelta) -> tuple[int, CellKey]:
+    return -abs(delta.metrics["artifact_bytes"].change or 0), delta.key
 
 
 def recheck(
-    plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
+    plans: Sequence[SidePlan],
+    sides: Sides,
+    rules: Config,
+    resources: Resources,
+    pairs: Iterable[Pair] = (Pair("base", "head"),),
 ) -> dict[str, Snapshot]:
     """Return the sides, the planned ones with their doubtful cells compiled again.
 
+    `pairs`: the sides that are compared, in this order.
+
     The module's text says which cells are doubtful, and how often they are compiled.
     """
-    result = repeat_unsteady(plans, sides=sides, rules=rules, resources=resources)
-    if not {"base", "head"} <= result.keys():
-        return result
+    result = dict(sides)
+    for pair in pairs:
+        compared = {name: result[name] for name in pair}
+        plans_of_pair = [plan for plan in plans if plan.label in pair]
+        result |= _rechecked_pair(plans_of_pair, compared, rules, resources)
+    return _repeat_unsteady(plans, sides=result, rules=rules, resources=resources)
+
+
+def _rechecked_pair(
+    plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
+) -> dict[str, Snapshot]:
+    """Return the two sides, base first, after their doubtful cells are compiled again."""
+    result = _repeat_unsteady(plans, sides=sides, rules=rules, resources=resources)
     budget = _Budget(plans, result)
     unsteady = _unsteady(result, rules)
     for times in (1, 2):
-        keys = doubtful(result["base"], result["head"], rules)
-        if times > 1:
-            deltas = diff(result["base"], result["head"])
-            alarming = {finding.key for finding in _alarms(deltas, rules)}
-            keys = tuple(key for key in keys if key in alarming)
-        if chosen := budget.admit((key for key in keys if key not in unsteady), times):
-            result = _repeated(
-                plans,
-                sides=result,
-                keys=chosen,
-                layouts=range(times, times + 1),
-                resources=resources,
-            )
-    return repeat_unsteady(plans, sides=result, rules=rules, resources=resources)
+        base, head = result.values()
+        keys = doubtful(base, head, rules, alarms_only=times > 1)
+        steady_keys = [key for key in keys if key not in unsteady]
+        result = _repeated(
+            plans,
+            sides=result,
+            keys=budget.admit(steady_keys, times),
+            layouts=range(times, times + 1),
+            resources=resources,
+        )
+    return result
 
 
-def repeat_unsteady(
+def _repeat_unsteady(
     plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
 ) -> dict[str, Snapshot]:
     """Return the sides with each non-deterministic cell compiled TIMES times.
 
-    A cell is compiled on the sides where it is planned. The sides may have any labels.
+    A cell is compiled on the sides where it is planned.
     """
     return _repeated(
         plans,
@@ -393,17 +407,19 @@ def repeat_unsteady(
 def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
     """Return the cells ever seen to give several results on any side.
 
+    Sides beside each other may have the same command: their results count together.
     Cells that timed out are not among them.
     """
-    all_cells = [cell for side in sides.values() for cell in side.cells]
-    keys = {cell.key for cell in all_cells if cell.others}
-    for key in {cell.key for cell in all_cells} - keys:
-        if _is_configured_to_repeat(key, rules):
-            keys.add(key)
-    if {"base", "head"} <= sides.keys():
-        deltas = diff(sides["base"], sides["head"])
-        keys |= {delta.key for delta in deltas if delta.unstable}
-    timed_out = {cell.key for cell in all_cells if cell.status == "timeout"}
+    keys = set[CellKey]()
+    timed_out = set[CellKey]()
+    for side in sides.values():
+        for cell in side.cells:
+            if cell.others or _is_configured_to_repeat(cell.key, rules):
+                keys.add(cell.key)
+            if cell.status == "timeout":
+                timed_out.add(cell.key)
+    for base, head in pairwise(sides.values()):
+        keys |= {delta.key for delta in diff(base, head) if delta.unstable}
     return frozenset(keys - timed_out)
 
 

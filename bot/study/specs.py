@@ -15,7 +15,15 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from bot.compiler.wheels import between, newest, only_fitting
-from bot.core.spec import MOVING, Places, is_release, meant_spec, release_in, release_of
+from bot.core.spec import (
+    MOVING,
+    Places,
+    is_release,
+    meant_spec,
+    release_in,
+    release_of,
+    short_name,
+)
 from bot.errors import CompilerUnavailable, UsageError
 from bot.show.filters import plural
 from bot.system.processes import Cancel
@@ -144,8 +152,7 @@ def releases_of(
         raise UsageError("names no release", where=_RELEASES, hint=_RANGE)
     specs = [spec for word in words for spec in _specs(word, places, cancel)]
     if len(specs) > len(words):
-        names = [release_in(spec) or Path(spec).name for spec in specs]
-        say(f"releases: {', '.join(names)}")
+        say(f"releases: {', '.join(map(short_name, specs))}")
     return tuple(specs)
 
 
