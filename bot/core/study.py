@@ -103,6 +103,10 @@ class Pair(NamedTuple):
     head: str
 
 
+Sides = Mapping[str, Snapshot]
+"""Name of a variant, such as `base` → what was measured of it."""
+
+
 class Study(Small, frozen=True, dict=True, gc=True):
     """Variants with names of their own, in their order."""
 

@@ -28,7 +28,7 @@ from bot.github.opening import Opened, Services
 from bot.show.filters import plural
 from bot.store.entries import Store, by_commit
 from bot.study.prepare import is_reproducible
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan
 from bot.system.processes import Cancel
 
 _MOST_LOADED = 5

@@ -27,7 +27,7 @@ from bot.store.checkout import CheckedOut
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store
 from bot.study.prepare import Request, Show, Work, is_snapshot
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan
 from bot.study.specs import named_file
 from bot.system.defaults import cores, default_cache
 from bot.system.git import Git, credentials, repository_of

@@ -62,8 +62,9 @@ from bot.study.changed_defaults import changed_defaults
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.laddering import laddered
 from bot.study.prepare import Work, load_snapshot, plan_digest, require_writable
-from bot.study.run import SidePlan, doubtful
+from bot.study.rechecking import doubtful
 from bot.study.run_times import failing_builds, run_times
+from bot.study.side_plan import SidePlan
 from bot.study.storing_ir import with_stored_ir
 from bot.study.tracing import traced, with_largest_traced
 

@@ -45,7 +45,7 @@ from bot.study.prepare import (
     require_writable,
     stored_sides,
 )
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan
 from bot.study.specs import exists
 from bot.system.processes import Cancel
 

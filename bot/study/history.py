@@ -39,7 +39,7 @@ from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store
 from bot.study.comparison import reported, step_of
 from bot.study.prepare import Work, is_snapshot, stored_sides
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan
 from bot.study.slow_growth import growth_of, line_of
 from bot.system.files import temporary_directory
 from bot.system.git import Git

@@ -48,7 +48,7 @@ from bot.study.flow_program import flow_of, interface_of
 from bot.study.lab_models import models_in_scope, models_of
 from bot.study.lab_times import compile_times
 from bot.study.prepare import Work
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel
 

@@ -32,17 +32,13 @@ from bot.core.report import Report
 from bot.core.sharding import assigned, shard
 from bot.core.snapshot import Snapshot, from_lines
 from bot.core.spec import RESOLVED, Places, Sought
-from bot.core.study import Pair
+from bot.core.study import Pair, Sides
 from bot.errors import InputError, OutputError, UsageError
 from bot.study.commits import Commit, as_commit, open_commit
-from bot.study.run import (
-    Progress,
-    Resources,
-    SidePlan,
-    Sides,
-    measure_sides,
-    recheck,
-)
+from bot.study.measuring import measure_sides
+from bot.study.rechecking import recheck
+from bot.study.resources import Progress, Resources
+from bot.study.side_plan import SidePlan
 from bot.system.files import is_writable
 from bot.system.git import Repository, repository_of
 from bot.system.processes import Cancel, Meter

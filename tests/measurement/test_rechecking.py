@@ -29,15 +29,10 @@ from bot.core.snapshot import (
     from_json,
 )
 from bot.core.work import compile_work
-from bot.study.run import (
-    FEW,
-    TIMES,
-    Resources,
-    SidePlan,
-    doubtful,
-    measure_sides,
-    recheck,
-)
+from bot.study.measuring import measure_sides
+from bot.study.rechecking import FEW, TIMES, doubtful, recheck
+from bot.study.resources import Resources
+from bot.study.side_plan import SidePlan
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.slow
