@@ -294,9 +294,14 @@ class Work:
             is_temporary=self.commit is not None,
         )
 
-    def sides(self, specs: Mapping[str, str]) -> dict[str, Snapshot]:
-        """Return each side as its SPEC has it: measured before, or measured now."""
-        snapshots = stored_sides(specs)
+    def sides(
+        self, specs: Mapping[str, str], known: Sides | None = None
+    ) -> dict[str, Snapshot]:
+        """Return each side as its SPEC has it: measured before, or measured now.
+
+        `known`: the sides that stand beside them.
+        """
+        snapshots = {**(known or {}), **stored_sides(specs)}
         plans = [
             self.prepare(side, spec)
             for side, spec in specs.items()
