@@ -27,8 +27,7 @@ from bot.errors import BotError, InputError, Interrupted
 from bot.github.opening import Opened, Services
 from bot.show.filters import plural
 from bot.store.entries import Store, by_commit
-from bot.study.prepare import is_reproducible
-from bot.study.side_plan import SidePlan
+from bot.study.side_plan import SidePlan, is_reproducible
 from bot.system.processes import Cancel
 
 _MOST_LOADED = 5

@@ -26,8 +26,9 @@ from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageErro
 from bot.store.checkout import CheckedOut
 from bot.store.data_branch import DataBranch
 from bot.store.entries import DirectoryStore, Store
-from bot.study.prepare import Request, Show, Work, is_snapshot
+from bot.study.prepare import Request, Show, Work
 from bot.study.side_plan import SidePlan
+from bot.study.snapshot_files import is_snapshot
 from bot.study.specs import named_file
 from bot.system.defaults import cores, default_cache
 from bot.system.git import Git, credentials, repository_of

@@ -18,9 +18,11 @@ from bot.show.filters import plural
 from bot.show.filters import sides as sides_in_words
 from bot.study.bisect_rule import rule_of
 from bot.study.bisect_search import Search
-from bot.study.comparison import reported, source_of
-from bot.study.prepare import Work, is_snapshot
-from bot.study.specs import candidates_of
+from bot.study.candidates import candidates_of
+from bot.study.commit_source import source_of
+from bot.study.comparison import reported
+from bot.study.prepare import Work
+from bot.study.snapshot_files import is_snapshot
 from bot.study.tracing import traced
 
 # So many other metrics are named that changed in the step that was found

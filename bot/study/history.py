@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from bot.compiler.iree import flags_of
 from bot.config.configuration import Config
-from bot.core.explanation import Step
+from bot.core.explanation import Step, StepCause
 from bot.core.history import TRACKED, History, Move, totals_of
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Baseline, Report
 from bot.core.slow_growth import Growth
 from bot.core.snapshot import CellKey
-from bot.core.study import Study, neighbours
+from bot.core.study import Neighbours, Study, neighbours
 from bot.explain.texts import Texts, no_texts
-from bot.study.comparison import reported, step_of
+from bot.show.totals import everything
+from bot.study.comparison import reported
 
-_CAUSES = 10
+_MOST_CAUSES = 10  # of a step
 Moves = dict[tuple[str, CellKey], Move]  # Release and cell → what moved
 
 
@@ -30,13 +31,13 @@ def explained_history(
     """
     steps: list[Step] = []
     moves = Moves()
-    for (before, base), (name, head), gaps in neighbours(study.variants):
+    for pair in neighbours(study.variants):
+        before, base = pair.base
+        name, head = pair.head
         report = reported(
             config, base=base, head=head, baseline=Baseline(before), texts=texts
         )
-        steps.append(
-            step_of(report, base=before, head=name, gaps=gaps, most_causes=_CAUSES)
-        )
+        steps.append(_step(pair, report))
         moves |= _moves(before, name, report)
     return History(
         study=study,
@@ -44,6 +45,37 @@ def explained_history(
         steps=tuple(steps),
         totals=totals_of(study),
         growths=growths,
+    )
+
+
+def _step(neighbours: Neighbours, report: Report) -> Step:
+    """Return what a report says of the step from one release to the next."""
+    total = everything(report)
+    states = [delta.state for delta in report.deltas]
+    causes = []
+    for root in report.root_causes:
+        if root.total.absolute_bytes:
+            cause = StepCause(
+                cause=root.cause,
+                what=root.what,
+                models=root.models,
+                targets=root.targets,
+                net_bytes=root.total.net_bytes,
+                absolute_bytes=root.total.absolute_bytes,
+            )
+            causes.append(cause)
+    return Step(
+        base=neighbours.base[0],
+        head=neighbours.head[0],
+        gaps=neighbours.gaps,
+        cells=total.cells,
+        base_bytes=total.base,
+        head_bytes=total.head,
+        larger=total.larger,
+        smaller=total.smaller,
+        broken=states.count("newly-broken"),
+        fixed=states.count("fixed"),
+        causes=tuple(causes[:_MOST_CAUSES]),
     )
 
 

@@ -5,7 +5,6 @@ Models are read, compilers are fetched, and cells are planned.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -15,10 +14,9 @@ from tempfile import TemporaryFile
 from typing import Protocol
 
 import msgspec
-from msgspec import structs
 
 from bot.compiler import inputs
-from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
+from bot.compiler.cell_cache import CellCache, TextStore
 from bot.compiler.command import command_compiler
 from bot.compiler.compiler import Compiler, Session
 from bot.compiler.inputs import not_cached
@@ -30,15 +28,17 @@ from bot.config.targets import unfit_for_iree
 from bot.core.planned import Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.report import Report
 from bot.core.sharding import assigned, shard
-from bot.core.snapshot import Snapshot, from_lines
+from bot.core.snapshot import Snapshot
 from bot.core.spec import RESOLVED, Places, Sought
 from bot.core.study import Pair, Sides
-from bot.errors import InputError, OutputError, UsageError
+from bot.errors import OutputError, UsageError
 from bot.study.commits import Commit, as_commit, open_commit
 from bot.study.measuring import measure_sides
+from bot.study.model_files import load_models
 from bot.study.rechecking import recheck
 from bot.study.resources import Progress, Resources
 from bot.study.side_plan import SidePlan
+from bot.study.snapshot_files import stored_sides
 from bot.system.files import is_writable
 from bot.system.git import Repository, repository_of
 from bot.system.processes import Cancel, Meter
@@ -414,94 +414,11 @@ class Work:
                 self.show.say(f"{cell.status}: {cell.key}: {reason}")
 
 
-def load_models(
-    paths: Sequence[Path], top: Path | None, import_flags: tuple[str, ...] = ()
-) -> tuple[Model, ...]:
-    """Read every model once.
-
-    Args:
-        top: the repository's work tree. Paths are printed relative to it, or to the
-            configuration's directory.
-
-    Raises:
-        InputError: a model is missing, empty or unreadable.
-    """
-    models = []
-    for path in paths:
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            hint = "check `models` of the configuration"
-            raise InputError(
-                f"cannot be read: {error.strerror}", where=str(path), hint=hint
-            ) from None
-        if not data.strip():
-            raise InputError(
-                "is empty", where=str(path), hint="a model holds at least one function"
-            )
-        whole = path.resolve()
-        name = f"{whole.parent.name}/{whole.name}"
-        if top:
-            within = top.resolve()
-            if whole.is_relative_to(within):
-                name = whole.relative_to(within).as_posix()
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise InputError(
-                "has a name that is not UTF-8", where=ascii(name), hint="rename it"
-            ) from None
-        model = Model(
-            name=path.stem,
-            path=str(whole),
-            shown=name,
-            digest=hashlib.sha256(data).hexdigest(),
-            size_bytes=len(data),
-        )
-        if whole.name.endswith(".onnx"):
-            model = structs.replace(model, import_flags=import_flags)
-        models.append(model)
-    return tuple(models)
-
-
 def _both_sides(sides: Sides) -> list[Pair]:
     """Return base and head where both are there."""
     if {"base", "head"} <= sides.keys():
         return [Pair("base", "head")]
     return []
-
-
-def stored_sides(specs: Mapping[str, str]) -> dict[str, Snapshot]:
-    """Read the snapshots among the SPECs; raises InputError.
-
-    `specs`: name → its SPEC.
-    """
-    return {
-        name: load_snapshot(Path(spec))
-        for name, spec in specs.items()
-        if is_snapshot(spec)
-    }
-
-
-def is_snapshot(spec: str) -> bool:
-    """True for a SPEC that names a snapshot measured earlier."""
-    return spec.endswith(".json")
-
-
-def load_snapshot(path: Path) -> Snapshot:
-    """Read one snapshot file; raises InputError."""
-    try:
-        with path.open("rb") as file:
-            return from_lines(file, str(path))
-    except UnicodeDecodeError:
-        raise InputError(
-            "is not UTF-8 text, so it is not a snapshot", where=str(path)
-        ) from None
-    except OSError as error:
-        hint = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
-        raise InputError(
-            f"cannot be read: {error.strerror}", where=str(path), hint=hint
-        ) from None
 
 
 def require_writable(directory: Path) -> None:
@@ -515,26 +432,3 @@ def require_writable(directory: Path) -> None:
         raise OutputError(
             f"cannot be written to: {error.strerror}", where=str(directory), hint=hint
         ) from None
-
-
-def plan_digest(side: SidePlan) -> str:
-    """Return the SHA-256 (hex) of all that a side's measurements depend on.
-
-    These are its compiler, models, targets and flags, by name.
-    """
-    keys = []
-    for cell in side.cells:
-        key = (
-            cell_key(side.compiler.info.digest, cell)
-            or f"some of its files are unknown: {cell.printed}"
-        )
-        keys.append(f"{cell.key}\n{key}")
-    return digest_of(sorted(keys))
-
-
-def is_reproducible(side: SidePlan) -> bool:
-    """Return whether all files that the builds read are known.
-
-    Only then a stored side can stand for this one.
-    """
-    return not any(cell.unlisted for cell in side.cells)

@@ -13,8 +13,9 @@ from bot.core.snapshot import Snapshot
 from bot.core.spec import release_in, short_name
 from bot.core.study import GAPS, Pair, Study, Variant, compiler_name, named_apart
 from bot.errors import CompilerUnavailable
-from bot.study.prepare import Work, is_snapshot, stored_sides
+from bot.study.prepare import Work
 from bot.study.side_plan import SidePlan
+from bot.study.snapshot_files import is_snapshot, stored_sides
 from bot.system.files import temporary_directory
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.compiler.cell_cache import cell_key, digest_of
 from bot.compiler.compiler import Compiler
 from bot.compiler.iree import toolchain_of
 from bot.compiler.toolchain import Toolchain
@@ -33,3 +34,26 @@ class SidePlan:
         Raises UsageError where the compiler is another.
         """
         return toolchain_of(self.compiler)
+
+
+def plan_digest(side: SidePlan) -> str:
+    """Return the SHA-256 (hex) of all that a side's measurements depend on.
+
+    These are its compiler, models, targets and flags, by name.
+    """
+    keys = []
+    for cell in side.cells:
+        key = (
+            cell_key(side.compiler.info.digest, cell)
+            or f"some of its files are unknown: {cell.printed}"
+        )
+        keys.append(f"{cell.key}\n{key}")
+    return digest_of(sorted(keys))
+
+
+def is_reproducible(side: SidePlan) -> bool:
+    """Return whether all files that the builds read are known.
+
+    Only then a stored side can stand for this one.
+    """
+    return not any(cell.unlisted for cell in side.cells)

@@ -40,7 +40,7 @@ from bot.core.snapshot import (
     row_of,
 )
 from bot.errors import InputError
-from bot.study.prepare import load_models
+from bot.study.model_files import load_models
 
 PROGRAM = Program(
     phases={"input": "1" * 16},

@@ -57,7 +57,7 @@ from bot.core.snapshot import (
 from bot.errors import OutputError, UsageError
 from bot.study.cell import cell_of
 from bot.study.measuring import measure_sides
-from bot.study.prepare import load_models
+from bot.study.model_files import load_models
 from bot.study.resources import Resources
 from bot.study.side_plan import SidePlan
 from bot.system.processes import Cancel

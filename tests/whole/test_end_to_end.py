@@ -28,7 +28,7 @@ from real_compilers import own_cache as cache_of
 from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Cell, Snapshot, from_json, lines, rows_of
-from bot.study.prepare import load_snapshot
+from bot.study.snapshot_files import load_snapshot
 
 SUITE = ROOT / "tests/fixtures/e2e"
 BASE, HEAD = "3.12.0", "3.13.0"
