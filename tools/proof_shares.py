@@ -32,7 +32,7 @@ from bot.core.snapshot import CellKey
 from bot.explain import root_causes as clustering
 from bot.explain.carrying import claim_of
 from bot.study.comparison import reported
-from bot.study.prepare import load_snapshot
+from bot.study.snapshot_files import load_snapshot
 
 FLAGS = (
     "--iree-opt-level=O3",

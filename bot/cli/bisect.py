@@ -62,7 +62,8 @@ def run(arguments: Arguments) -> None:
     from bot.show.bisect import bisect_blocks
     from bot.show.comment import write_report
     from bot.show.renderers import print_blocks
-    from bot.study.bisect import bisect, limit_of, metric_of
+    from bot.study.bisect import bisect
+    from bot.study.bisect_rule import limit_of, metric_of
     from bot.study.specs import named_file
     from bot.system.files import write_atomically
 

@@ -57,8 +57,9 @@ def run(arguments: Arguments) -> int:
     from bot.cli.report import publish
     from bot.cli.work import request_of
     from bot.config.configuration import chosen_config
+    from bot.study.both_sides import both_sides
     from bot.study.changed_defaults import changed_defaults
-    from bot.study.comparison import both_sides, reported
+    from bot.study.comparison import reported
     from bot.study.laddering import laddered
     from bot.study.reproducing import commands_here
     from bot.study.run_times import run_times

@@ -47,7 +47,7 @@ def run(arguments: Arguments) -> None:
     from bot.show.blocks import TERMINAL
     from bot.show.filters import plural
     from bot.show.renderers import print_blocks
-    from bot.study.comparison import with_compiler
+    from bot.study.named_compilers import with_compiler
 
     if arguments.max_slowdown is not None and arguments.no_run:
         problem = "needs run times, and --no-run measures none"

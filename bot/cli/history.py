@@ -66,8 +66,10 @@ def run(arguments: Arguments) -> None:
     from bot.show.blocks import TERMINAL
     from bot.show.history import history_blocks, write_history
     from bot.show.renderers import print_blocks
-    from bot.study.history import explained_history, last_stored, release_study
-    from bot.study.specs import releases_of
+    from bot.study.history import explained_history
+    from bot.study.release_ranges import releases_of
+    from bot.study.releases import release_study
+    from bot.study.stored_history import last_stored
 
     if bool(arguments.releases) == bool(arguments.store):
         hint = (

@@ -51,9 +51,9 @@ def run(arguments: Arguments) -> None:
     from bot.show.escape import clean
     from bot.show.lab import lab_blocks, write_lab
     from bot.show.renderers import print_blocks
-    from bot.study.comparison import with_compiler
     from bot.study.lab import experimented
     from bot.study.lab_outcome import require_measured
+    from bot.study.named_compilers import with_compiler
 
     if arguments.list or arguments.experiment is None:
         experiments = load_experiments(arguments.experiments)

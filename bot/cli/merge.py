@@ -35,7 +35,7 @@ def run(arguments: Arguments) -> None:
     from bot.core.sharding import merge_snapshots
     from bot.show.comment import write_snapshot
     from bot.show.filters import plural
-    from bot.study.prepare import load_snapshot
+    from bot.study.snapshot_files import load_snapshot
 
     merged = merge_snapshots(
         [(str(part), load_snapshot(part)) for part in arguments.parts]

@@ -56,8 +56,8 @@ def run(arguments: Arguments) -> int:
     from bot.cli.work import work_of
     from bot.core.report import Baseline
     from bot.study.comparison import reported
-    from bot.study.prepare import load_snapshot
     from bot.study.run_times import without_artifacts
+    from bot.study.snapshot_files import load_snapshot
 
     files = _snapshot_files(arguments)
     # all that is read is held to the end, and to look for cycles in it takes a tenth
@@ -120,7 +120,8 @@ def publish(report: Report, work: Work, whole: Mapping[str, Path] | None = None)
     from bot.cli.work import place_of_nothing
     from bot.explain.suspects import with_suspects
     from bot.show.comment import write_report
-    from bot.study.comparison import require_verdict, source_of
+    from bot.study.commit_source import source_of
+    from bot.study.comparison import require_verdict
 
     if source := source_of(work):
         report = with_suspects(report, source)

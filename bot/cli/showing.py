@@ -17,7 +17,7 @@ from bot.github.runner import log_safe
 from bot.show.progress import MeasureProgress
 from bot.show.report import print_report
 from bot.study.reproducing import notable_build
-from bot.study.run import Progress
+from bot.study.resources import Progress
 
 # of what goes into a file or a pipe: nothing has to be left out there
 _FILE_COLUMNS = 200

@@ -64,12 +64,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     @cached_property
     def cells(self) -> tuple[tuple[str, Cell], ...]:
         """Variant and cell, by model, target and the variant's name."""
-        cells = [
-            (variant.name, cell)
-            for variant in self.study.variants
-            if variant.snapshot
-            for cell in variant.snapshot.cells
-        ]
+        cells = [(name, cell) for (name, _), cell in self.study.cells.items()]
         return tuple(sorted(cells, key=lambda pair: (pair[1].key, pair[0])))
 
     def run(self, variant: str, cell: Cell) -> Run:

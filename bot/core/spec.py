@@ -252,6 +252,11 @@ def release_in(spec: str) -> str | None:
     return release_of(resolved if moving in MOVING else spec, "")
 
 
+def short_name(spec: str) -> str:
+    """Return the version of a release, or the name of a file."""
+    return release_in(spec) or spec.rstrip("/").rpartition("/")[2]
+
+
 def requirement_of(line: str) -> str:
     """Return the requirement in a line of a requirements file.
 

@@ -22,7 +22,10 @@ from msgspec.structs import replace
 from bot.core.record import Small
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.core.spec import release_in
+from bot.errors import CompilerUnavailable, ConfigError, InputError, UsageError
 
+GAPS = (CompilerUnavailable, ConfigError, InputError, UsageError)
+"""The errors that make a gap of a variant where the others of a study go on."""
 UNMEASURED = (  # the status of a cell in a gap: its failure says why nothing is known of it
     "unmeasured"
 )
@@ -80,6 +83,29 @@ class Variant(Small, frozen=True):
             return self.snapshot.compiler
         return None
 
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Its cells; a gap has none."""
+        if self.snapshot:
+            return self.snapshot.cells
+        return ()
+
+    def gap(self, key: CellKey) -> Cell:
+        """Return a cell that it does not have, with the reason."""
+        reason = _ABSENT if self.snapshot else self.reason
+        return Cell(key.model, key.target, UNMEASURED, failure=Failure("gap", reason))
+
+
+class Pair(NamedTuple):
+    """The names of two variants that a study compares."""
+
+    base: str
+    head: str
+
+
+Sides = Mapping[str, Snapshot]
+"""Name of a variant, such as `base` → what was measured of it."""
+
 
 class Study(Small, frozen=True, dict=True, gc=True):
     """Variants with names of their own, in their order."""
@@ -87,18 +113,22 @@ class Study(Small, frozen=True, dict=True, gc=True):
     variants: tuple[Variant, ...]
 
     @cached_property
+    def cells(self) -> Mapping[tuple[str, CellKey], Cell]:
+        """Variant and key → the cell that the variant has."""
+        cells: dict[tuple[str, CellKey], Cell] = {}
+        for variant in self.variants:
+            for cell in variant.cells:
+                cells[variant.name, cell.key] = cell
+        return cells
+
+    @cached_property
     def keys(self) -> tuple[CellKey, ...]:
         """The cells that any variant plans or has, sorted."""
-        sides = [variant.snapshot for variant in self.variants if variant.snapshot]
-        return tuple(
-            sorted(
-                {
-                    key
-                    for side in sides
-                    for key in (*side.planned, *(cell.key for cell in side.cells))
-                }
-            )
-        )
+        keys = {key for _, key in self.cells}
+        for variant in self.variants:
+            if variant.snapshot:
+                keys |= variant.snapshot.planned
+        return tuple(sorted(keys))
 
     @cached_property
     def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
@@ -106,31 +136,23 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
         In a gap it is `unmeasured`, with the reason as its failure.
         """
-        columns = []
-        for variant in self.variants:
-            if variant.snapshot:
-                cells = {cell.key: cell for cell in variant.snapshot.cells}
-            else:
-                cells = {}
-            gap = Failure("gap", _ABSENT if variant.snapshot else variant.reason)
-            columns.append(
-                [
-                    cells.get(key)
-                    or Cell(key.model, key.target, UNMEASURED, failure=gap)
-                    for key in self.keys
-                ]
-            )
-        return dict(zip(self.keys, zip(*columns, strict=True), strict=True))
+        rows: dict[CellKey, tuple[Cell, ...]] = {}
+        for key in self.keys:
+            row = []
+            for variant in self.variants:
+                cell = self.cells.get((variant.name, key))
+                row.append(cell or variant.gap(key))
+            rows[key] = tuple(row)
+        return rows
 
     @cached_property
     def targets(self) -> Mapping[str, str]:
         """Target → its backend, of all variants."""
-        return {
-            name: backend
-            for side in self.variants
-            if side.snapshot
-            for name, backend in side.snapshot.targets.items()
-        }
+        targets: dict[str, str] = {}
+        for variant in self.variants:
+            if variant.snapshot:
+                targets |= variant.snapshot.targets
+        return targets
 
     @cached_property
     def measured(self) -> tuple[Variant, ...]:
@@ -138,8 +160,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
         return tuple(
             variant
             for variant in self.variants
-            if variant.snapshot
-            and any(cell.measured for cell in variant.snapshot.cells)
+            if any(cell.measured for cell in variant.cells)
         )
 
     @cached_property
@@ -150,10 +171,20 @@ class Study(Small, frozen=True, dict=True, gc=True):
         """
         first: dict[str, Variant] = {}
         for variant in self.measured:
-            for cell in variant.snapshot.cells if variant.snapshot else ():
+            for cell in variant.cells:
                 if cell.measured:
                     first.setdefault(cell.key.target, variant)
         return dict(sorted(first.items()))
+
+    def beside_references(self) -> Iterable[Pair]:
+        """Return each pair of a reference and another variant once."""
+        pairs: dict[frozenset[str], Pair] = {}
+        for variant_name, key in self.cells:
+            reference = self.references.get(key.target)
+            if reference and reference.name != variant_name:
+                pair = Pair(reference.name, variant_name)
+                pairs[frozenset(pair)] = pair
+        return pairs.values()
 
 
 class Neighbours(NamedTuple):
@@ -178,17 +209,14 @@ def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
         base, gaps = head, []
 
 
-def of_commit(sha: str, snapshot: Snapshot) -> Variant:
-    """Return a stored baseline.
+def compiler_name(compiler: CompilerInfo) -> str:
+    """Return the release of a compiler, else its SPEC, else what it calls itself."""
+    return release_in(compiler.spec) or compiler.spec or compiler.version
 
-    Its name is the commit, and its SPEC the release that measured it.
-    """
-    compiler = snapshot.compiler
-    return Variant(
-        sha[:SHORT],
-        release_in(compiler.spec) or compiler.spec or compiler.version,
-        snapshot,
-    )
+
+def of_commit(sha: str, snapshot: Snapshot) -> Variant:
+    """Return a stored baseline, which has the name of its commit."""
+    return Variant(sha[:SHORT], compiler_name(snapshot.compiler), snapshot)
 
 
 def named_apart(variants: Sequence[Variant]) -> Study:

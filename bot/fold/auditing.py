@@ -20,7 +20,6 @@ from msgspec import structs
 
 from bot.compiler.bindings import working
 from bot.compiler.cell_cache import CellCache
-from bot.compiler.compiler import Session
 from bot.compiler.compiling import CompileInput
 from bot.compiler.diagnostics import reason
 from bot.compiler.iree import open_setup
@@ -50,7 +49,6 @@ from bot.show.filters import plural
 from bot.study.flow_program import flow_of, interface_of
 from bot.study.prepare import Work
 from bot.system.files import is_writable, make_directory, temporary_directory
-from bot.system.processes import Meter
 
 FOLDER = "folded"  # Of the folded programs, beside `fold.json`
 NOT_ASKED = "--no-run was given"
@@ -204,18 +202,7 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
     with (
         temporary_directory("fold-") as scratch,
         closing(working(toolchain, work.cancel)) as folding,
-        open_setup(
-            toolchain,
-            Session(
-                scratch=scratch,
-                timeout_seconds=timeout,
-                cancel=work.cancel,
-                meter=Meter(),
-            ),
-        ) as (
-            setup,
-            importer,
-        ),
+        open_setup(toolchain, work.session(scratch)) as (setup, importer),
     ):
         tools = FoldTools(
             setup=setup,

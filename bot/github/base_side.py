@@ -26,8 +26,8 @@ from bot.github.stores import store_of
 from bot.show.filters import plural
 from bot.store.data_branch import LoginRefused
 from bot.store.entries import Store
-from bot.study.prepare import load_snapshot, plan_digest
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan, plan_digest
+from bot.study.snapshot_files import load_snapshot
 
 _MOST_LOADED = 5
 """How many stored snapshots are looked at.

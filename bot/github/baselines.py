@@ -19,8 +19,7 @@ from bot.errors import BotError, InputError, Interrupted
 from bot.github.opening import Opened
 from bot.github.services import Services
 from bot.store.entries import Store, by_commit
-from bot.study.prepare import is_reproducible
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan, is_reproducible
 
 
 class Standing(NamedTuple):

@@ -6,7 +6,7 @@ compiler ran beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from msgspec import Meta, structs
@@ -15,7 +15,7 @@ from bot.core.lab import Experiment, Lab
 from bot.core.record import Count, Name, Record
 from bot.core.runs import Price, Run
 from bot.core.snapshot import CellKey, Snapshot
-from bot.core.study import Study, Variant
+from bot.core.study import Study
 from bot.core.times import CompileTimes
 from bot.errors import InputError
 
@@ -148,10 +148,11 @@ def lab_of(
                 models=models,
             )
         )
-    builds = _builds(variants)
+    study = Study(tuple(variants))
+    builds = _builds(study)
     return Lab(
         experiment=experiment,
-        study=Study(tuple(variants)),
+        study=study,
         runs=dict(_runs(handed, builds)),
         machine=handed.machine,
         flags=handed.flags,
@@ -160,14 +161,9 @@ def lab_of(
     )
 
 
-def _builds(variants: Sequence[Variant]) -> set[tuple[str, CellKey]]:
+def _builds(study: Study) -> set[tuple[str, CellKey]]:
     """Return variant and build of all that the snapshots have."""
-    builds = {
-        (variant.name, cell.key)
-        for variant in variants
-        if variant.snapshot
-        for cell in variant.snapshot.cells
-    }
+    builds = set(study.cells)
     targets = {key.target for _, key in builds}
     if len(targets) > _MOST_TARGETS:
         raise _refused(f"has {len(targets):,} targets, more than {_MOST_TARGETS}")

@@ -18,7 +18,8 @@ from bot.github.stores import store_of
 from bot.show.comment import write_snapshot
 from bot.show.filters import plural
 from bot.study.comparison import reported
-from bot.study.prepare import plan_digest, require_writable
+from bot.study.prepare import require_writable
+from bot.study.side_plan import plan_digest
 from bot.study.storing_ir import with_stored_ir
 from bot.study.tracing import with_largest_traced
 

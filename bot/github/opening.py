@@ -23,7 +23,7 @@ from bot.github.configurations import (
 from bot.github.services import Services
 from bot.github.sides import Wanted
 from bot.study.prepare import Work
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan
 from bot.system.git import repository_of
 
 

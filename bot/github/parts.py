@@ -22,8 +22,10 @@ from bot.github.sides import Wanted, pushed, wanted_sides
 from bot.github.stores import store_of
 from bot.show.comment import write_snapshot
 from bot.show.filters import plural
-from bot.study.prepare import Work, load_snapshot, require_writable
-from bot.study.run import SidePlan, doubtful
+from bot.study.prepare import Work, require_writable
+from bot.study.rechecking import doubtful
+from bot.study.side_plan import SidePlan
+from bot.study.snapshot_files import load_snapshot
 
 
 def part(services: Services) -> None:

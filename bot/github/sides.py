@@ -11,7 +11,7 @@ from pathlib import Path
 from bot.core.spec import MOVING, release_of
 from bot.errors import InputError, UsageError
 from bot.github.services import Services
-from bot.study.prepare import is_snapshot
+from bot.study.snapshot_files import is_snapshot
 from bot.study.specs import named_file
 
 

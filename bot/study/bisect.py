@@ -1,205 +1,32 @@
-"""Search for the first bad candidate, and report the step that the bisection finds."""
+"""Find the first bad candidate between two ends, and report the step that leads to it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
-from bot.config.units import parse_amount
-from bot.core.bisecting import (
-    Bisection,
-    Bracket,
-    Candidate,
-    Judged,
-    bracket,
-    judged,
-    values_of,
-)
+from bot.core.bisecting import Bisection, Bracket, bracket
 from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation
-from bot.core.metrics import METRIC_BY_ID, Metric
-from bot.core.near import near_or_known
+from bot.core.metrics import Metric
 from bot.core.planned import SIDES, narrowed, only_cell
 from bot.core.report import Baseline, Report
-from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
-from bot.errors import CompilerUnavailable, InputError, NoVerdict, UsageError
+from bot.errors import NoVerdict
 from bot.explain.suspects import with_suspects
-from bot.show.bisect import candidate_words
-from bot.show.filters import amount, plural
+from bot.show.filters import plural
 from bot.show.filters import sides as sides_in_words
-from bot.study.comparison import reported, source_of
-from bot.study.prepare import Work, is_snapshot, load_snapshot
-from bot.study.specs import candidates_of
+from bot.study.bisect_rule import rule_of
+from bot.study.bisect_search import Search
+from bot.study.candidates import candidates_of
+from bot.study.commit_source import source_of
+from bot.study.comparison import reported
+from bot.study.prepare import Work
+from bot.study.snapshot_files import is_snapshot
 from bot.study.tracing import traced
 
 # So many other metrics are named that changed in the step that was found
 _MOST_CHANGES = 4
-
-
-def metric_of(name: str, metrics_of_command: Mapping[str, Metric]) -> Metric:
-    """Return the metric of that id.
-
-    `metrics_of_command`: those that the configuration declares.
-
-    Raises:
-        UsageError: there is none, or it varies from run to run.
-    """
-    metrics = {**METRIC_BY_ID, **metrics_of_command}
-    if name not in metrics:
-        raise UsageError(
-            f"no metric is called {name!r}",
-            where="--metric",
-            hint=near_or_known(name, tuple(metrics)),
-        )
-    if not metrics[name].exact:
-        problem = f"{name} varies from run to run: it cannot separate good from bad"
-        raise UsageError(problem, where="--metric", hint="name another metric")
-    return metrics[name]
-
-
-def limit_of(metric: Metric, text: str | None) -> int | None:
-    """Return the limit that was written, if any, in the metric's unit.
-
-    Raises:
-        UsageError: it is not an amount of that unit.
-    """
-    if text is None:
-        return None
-    try:
-        return parse_amount(text).steps(metric.unit)
-    except ValueError as error:
-        raise UsageError(
-            str(error), where="--limit", hint=f"{metric.id} is in {metric.unit}"
-        ) from None
-
-
-def _rule(
-    metric: Metric, limit: int | None, good: Sequence[int], bad: Sequence[int]
-) -> tuple[int, str]:
-    """Return the largest value that is good, and in words what is bad.
-
-    `good`, `bad`: all values of the two ends.
-
-    `limit`: None is half way.
-
-    Raises:
-        UsageError: GOOD is not good by it, or BAD not bad.
-    """
-    position = ""
-    if limit is None:
-        position = ", halfway from GOOD to BAD"
-        limit = (max(good) + min(bad)) // 2
-    rule = f"more than {amount(limit, metric.unit)}{position}"
-    ends = judged(good, limit), judged(bad, limit)
-    figures = f"GOOD has {_amounts(good, metric)}, BAD {_amounts(bad, metric)}"
-    if ends == ("bad", "good") or max(bad) < min(good):
-        raise UsageError(
-            f"GOOD and BAD are swapped: {figures}",
-            hint="lower is better: name the side with the lower value first",
-        )
-    if list(good) == list(bad) and ends[0] == ends[1]:
-        raise UsageError(
-            f"{metric.id} is the same at both ends: {figures}",
-            hint="name two ends with different values",
-        )
-    for place, result, expected in zip(
-        ("GOOD", "BAD"), ends, ("good", "bad"), strict=True
-    ):
-        if result != expected:
-            raise UsageError(
-                f"{place} is not {expected}: {figures}, and bad means {rule}",
-                hint="name another end or limit",
-            )
-    return limit, rule
-
-
-def _amounts(values: Sequence[int], metric: Metric) -> str:
-    """Return the values of one end, with their unit."""
-    return " or ".join(amount(value, metric.unit) for value in values)
-
-
-# The search: the first bad one among variants that are measured when they are asked
-# for, in as few as there can be.
-#
-# Both ends are measured, then always the candidate in the middle of those that are
-# left. Each is held against the good end, so that what moved is compiled again to see
-# whether that holds.
-
-
-@dataclass
-class _Search:
-    """One cell's metric over SPECs from GOOD to BAD.
-
-    Each is measured when it is first looked at.
-    """
-
-    metric: Metric
-    specs: Sequence[str]
-    backward: bool  # True where GOOD is the newer end
-    work: Work
-    # place → what was measured there; of both ends from the start
-    snapshots: dict[int, Snapshot]
-    key: CellKey = field(init=False)
-    limit: int = 0  # the largest value that is good
-    # place → how the one there is judged
-    candidates: dict[int, Candidate] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Raise UsageError where more or less than one cell is meant."""
-        self.key = only_cell(
-            {cell.key for side in self.snapshots.values() for cell in side.cells}
-        )
-
-    def name(self, place: int) -> str:
-        """Return a release by its version alone, anything else as it was named."""
-        return release_in(self.specs[place]) or self.specs[place]
-
-    def snapshot(self, place: int) -> Snapshot:
-        """Return what was measured at a place; measure it where that is not yet done."""
-        if place not in self.snapshots:
-            self.snapshots[place] = self._measured(self.specs[place])
-        return self.snapshots[place]
-
-    def _measured(self, spec: str) -> Snapshot:
-        base = {"base": self.snapshots[0]}
-        if is_snapshot(spec):
-            return load_snapshot(Path(spec))
-        return self.work.measured([self.work.prepare("head", spec)], base)["head"]
-
-    def values(self, place: int) -> tuple[tuple[int, ...], str]:
-        """Return all values at a place, and why there are none."""
-        good = self._cell(0)
-        cell = self._cell(place)
-        return values_of(cell, good, self.metric.id)
-
-    def _cell(self, place: int) -> Cell | None:
-        cells = self.snapshot(place).cells
-        return next((cell for cell in cells if cell.key == self.key), None)
-
-    def judge(self, place: int) -> Judged:
-        """Judge the variant at a place, with a line of news."""
-        result: Judged = "skipped"
-        values: tuple[int, ...] = ()
-        try:
-            values, reason = self.values(place)
-        except (CompilerUnavailable, UsageError, InputError) as error:
-            # gone, without an option, a damaged file
-            reason = error.line
-        if values:
-            result = judged(values, self.limit)
-            if result == "skipped":
-                reason = (
-                    "the build is non-deterministic: its values lie on both sides of"
-                    " the limit"
-                )
-        self.candidates[place] = Candidate(
-            name=self.name(place), judged=result, values=values, reason=reason
-        )
-        self.work.show.say(candidate_words(self.candidates[place], self.metric.unit))
-        return result
 
 
 def bisect(
@@ -229,7 +56,7 @@ def bisect(
     )
     sides = work.sides(ends)
     last = len(specs) - 1
-    search = _Search(
+    search = Search(
         metric=metric,
         specs=specs,
         backward=backward,
@@ -240,7 +67,7 @@ def bisect(
     bad, why_bad = search.values(last)
     _require_value("GOOD", search.name(0), good, why_good)
     _require_value("BAD", search.name(last), bad, why_bad)
-    search.limit, rule = _rule(metric, limit=limit, good=good, bad=bad)
+    search.limit, rule = rule_of(metric, limit=limit, good=good, bad=bad)
     for place in (0, last):
         search.judge(place)
     step = bracket(len(specs), search.judge)
@@ -265,7 +92,7 @@ def _require_value(end: str, name: str, values: Sequence[int], reason: str) -> N
         )
 
 
-def _result(search: _Search, step: Bracket, rule: str) -> tuple[Bisection, Report]:
+def _result(search: Search, step: Bracket, rule: str) -> tuple[Bisection, Report]:
     """Compare the last good candidate with the first bad one."""
     key = search.key
     work = search.work
@@ -356,7 +183,7 @@ def _cause(
     return None, words
 
 
-def _notes(search: _Search, step: Bracket) -> Iterator[str]:
+def _notes(search: Search, step: Bracket) -> Iterator[str]:
     if search.backward:
         yield "GOOD is newer than BAD: the first bad candidate is the newest bad one"
     judged_count = sum(

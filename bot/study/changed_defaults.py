@@ -29,7 +29,7 @@ from bot.show.filters import plural
 from bot.study.prepare import Work
 from bot.study.program_side import ProgramSide
 from bot.study.proving_defaults import BuildSide, prove_default
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan
 from bot.study.trace_budget import Moved
 from bot.study.tracing import SideTracer, side_tracers
 

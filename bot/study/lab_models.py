@@ -22,7 +22,8 @@ from bot.core.snapshot import Cell, Failure
 from bot.core.study import Assumption, Variant
 from bot.errors import InputError, MalformedBinary
 from bot.study.flow_program import assumed_in
-from bot.study.prepare import Work, load_models
+from bot.study.model_files import load_models
+from bot.study.prepare import Work
 from bot.system.files import read_bounded, temporary_directory, write_atomically
 
 FOLDER = "models"

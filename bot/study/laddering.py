@@ -34,7 +34,8 @@ from bot.show.filters import plural
 from bot.study.ladder import LadderSide, ladder_from, measured_ladder
 from bot.study.prepare import Work
 from bot.study.proving import LEAST_COMPILES, MOST_COMPILES, proof_of
-from bot.study.run import Resources, SidePlan
+from bot.study.resources import Resources
+from bot.study.side_plan import SidePlan
 from bot.study.storing_ir import first_side_of, proof_from
 from bot.study.trace_budget import Moved, work_for
 from bot.study.tracing import SideTracer, opened

@@ -5,8 +5,7 @@ Models are read, compilers are fetched, and cells are planned.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,12 +14,11 @@ from tempfile import TemporaryFile
 from typing import Protocol
 
 import msgspec
-from msgspec import structs
 
 from bot.compiler import inputs
-from bot.compiler.cell_cache import CellCache, TextStore, cell_key, digest_of
+from bot.compiler.cell_cache import CellCache, TextStore
 from bot.compiler.command import command_compiler
-from bot.compiler.compiler import Compiler
+from bot.compiler.compiler import Compiler, Session
 from bot.compiler.inputs import not_cached
 from bot.compiler.iree import Iree
 from bot.compiler.measuring_code import remember_digest_in
@@ -31,14 +29,19 @@ from bot.core.planned import Model, PlannedCell, Target, narrowed, plan, select
 from bot.core.report import Report
 from bot.core.sharding import assigned, shard
 from bot.core.snapshot import Snapshot
-from bot.core.snapshot_json import from_lines
 from bot.core.spec import RESOLVED, Places, Sought
-from bot.errors import InputError, OutputError, UsageError
+from bot.core.study import Pair, Sides
+from bot.errors import OutputError, UsageError
 from bot.study.commits import Commit, as_commit, open_commit
-from bot.study.run import Progress, Resources, SidePlan, measure_sides, recheck
+from bot.study.measuring import measure_sides
+from bot.study.model_files import load_models
+from bot.study.rechecking import recheck
+from bot.study.resources import Progress, Resources
+from bot.study.side_plan import SidePlan
+from bot.study.snapshot_files import stored_sides
 from bot.system.files import is_writable
 from bot.system.git import Repository, repository_of
-from bot.system.processes import Cancel
+from bot.system.processes import Cancel, Meter
 
 
 class Show(Protocol):
@@ -291,39 +294,77 @@ class Work:
             is_temporary=self.commit is not None,
         )
 
-    def sides(self, specs: Mapping[str, str]) -> dict[str, Snapshot]:
-        """Return each side as its SPEC has it: measured before, or measured now."""
-        snapshots = {
-            side: load_snapshot(Path(spec))
+    def sides(
+        self, specs: Mapping[str, str], known: Sides | None = None
+    ) -> dict[str, Snapshot]:
+        """Return each side as its SPEC has it: measured before, or measured now.
+
+        `known`: the sides that stand beside them.
+        """
+        snapshots = {**(known or {}), **stored_sides(specs)}
+        plans = [
+            self.prepare(side, spec)
             for side, spec in specs.items()
-            if is_snapshot(spec)
-        }
-        return self.measured(
-            [
-                self.prepare(side, spec)
-                for side, spec in specs.items()
-                if side not in snapshots
-            ],
-            snapshots,
-        )
+            if side not in snapshots
+        ]
+        return self.measured(plans, snapshots)
 
     def measured(
-        self, plans: Sequence[SidePlan], snapshots: Mapping[str, Snapshot] | None = None
+        self, plans: Sequence[SidePlan], snapshots: Sides | None = None
     ) -> dict[str, Snapshot]:
-        """Measure the planned sides, and compile again what `recheck` says.
+        """Measure the planned ones of base and head, and recheck the pair.
 
         The known sides stand beside them.
 
         The request's selectors hold for the known ones, too. Where there is a plan, it
         has shown that they match.
         """
-        sides = self.selected(snapshots or {}, must_match=not plans)
+        known = self.selected(snapshots or {}, must_match=not plans)
+        return self.measured_variants(plans, known, _both_sides)
+
+    def measured_variants(
+        self,
+        plans: Sequence[SidePlan],
+        known: Sides,
+        pairs: Callable[[Sides], Iterable[Pair]],
+        *,
+        together: bool = True,
+    ) -> dict[str, Snapshot]:
+        """Measure the variants of a study, and recheck each pair that it compares.
+
+        Every question about several variants is measured here.
+
+        `known`: the variants that are not measured now; `pairs`: which variants are
+        compared, of all that are measured; `together`: False to measure one variant
+        after the other, so that no more than one reads IR at a time.
+        """
+        sides = dict(known)
         if not plans:
             return sides
+        new = [plan for plan in plans if plan.label not in known]
         with self.resources() as resources:
-            if new := [plan for plan in plans if plan.label not in sides]:
+            if together and new:
                 sides |= measure_sides(new, resources)
-            return recheck(plans, sides=sides, rules=self.config, resources=resources)
+            elif not together:
+                for plan in new:
+                    self.show.say(f"variant {plan.label}")
+                    sides |= measure_sides([plan], resources)
+            return recheck(
+                plans,
+                sides=sides,
+                rules=self.config,
+                resources=resources,
+                pairs=pairs(sides),
+            )
+
+    def session(self, scratch: Path) -> Session:
+        """Return what a compiler needs to work with its files in a folder."""
+        return Session(
+            scratch=scratch,
+            timeout_seconds=self.config.timeout_seconds,
+            cancel=self.cancel,
+            meter=Meter(),
+        )
 
     @contextmanager
     def resources(self) -> Iterator[Resources]:
@@ -373,75 +414,11 @@ class Work:
                 self.show.say(f"{cell.status}: {cell.key}: {reason}")
 
 
-def load_models(
-    paths: Sequence[Path], top: Path | None, import_flags: tuple[str, ...] = ()
-) -> tuple[Model, ...]:
-    """Read every model once.
-
-    Args:
-        top: the repository's work tree. Paths are printed relative to it, or to the
-            configuration's directory.
-
-    Raises:
-        InputError: a model is missing, empty or unreadable.
-    """
-    models = []
-    for path in paths:
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            hint = "check `models` of the configuration"
-            raise InputError(
-                f"cannot be read: {error.strerror}", where=str(path), hint=hint
-            ) from None
-        if not data.strip():
-            raise InputError(
-                "is empty", where=str(path), hint="a model holds at least one function"
-            )
-        whole = path.resolve()
-        name = f"{whole.parent.name}/{whole.name}"
-        if top:
-            within = top.resolve()
-            if whole.is_relative_to(within):
-                name = whole.relative_to(within).as_posix()
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise InputError(
-                "has a name that is not UTF-8", where=ascii(name), hint="rename it"
-            ) from None
-        model = Model(
-            name=path.stem,
-            path=str(whole),
-            shown=name,
-            digest=hashlib.sha256(data).hexdigest(),
-            size_bytes=len(data),
-        )
-        if whole.name.endswith(".onnx"):
-            model = structs.replace(model, import_flags=import_flags)
-        models.append(model)
-    return tuple(models)
-
-
-def is_snapshot(spec: str) -> bool:
-    """True for a SPEC that names a snapshot measured earlier."""
-    return spec.endswith(".json")
-
-
-def load_snapshot(path: Path) -> Snapshot:
-    """Read one snapshot file; raises InputError."""
-    try:
-        with path.open("rb") as file:
-            return from_lines(file, str(path))
-    except UnicodeDecodeError:
-        raise InputError(
-            "is not UTF-8 text, so it is not a snapshot", where=str(path)
-        ) from None
-    except OSError as error:
-        hint = "measure one with: code-size-bot measure --compiler SPEC --out FILE"
-        raise InputError(
-            f"cannot be read: {error.strerror}", where=str(path), hint=hint
-        ) from None
+def _both_sides(sides: Sides) -> list[Pair]:
+    """Return base and head where both are there."""
+    if {"base", "head"} <= sides.keys():
+        return [Pair("base", "head")]
+    return []
 
 
 def require_writable(directory: Path) -> None:
@@ -455,26 +432,3 @@ def require_writable(directory: Path) -> None:
         raise OutputError(
             f"cannot be written to: {error.strerror}", where=str(directory), hint=hint
         ) from None
-
-
-def plan_digest(side: SidePlan) -> str:
-    """Return the SHA-256 (hex) of all that a side's measurements depend on.
-
-    These are its compiler, models, targets and flags, by name.
-    """
-    keys = []
-    for cell in side.cells:
-        key = (
-            cell_key(side.compiler.info.digest, cell)
-            or f"some of its files are unknown: {cell.printed}"
-        )
-        keys.append(f"{cell.key}\n{key}")
-    return digest_of(sorted(keys))
-
-
-def is_reproducible(side: SidePlan) -> bool:
-    """Return whether all files that the builds read are known.
-
-    Only then a stored side can stand for this one.
-    """
-    return not any(cell.unlisted for cell in side.cells)

@@ -13,7 +13,7 @@ from bot.compiler.iree import Iree
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan
 
 
 def notable_build(report: Report) -> CellKey | None:

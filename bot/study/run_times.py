@@ -50,7 +50,7 @@ from bot.running.runner import (
 from bot.study.flow_program import flow_of, interface_of
 from bot.study.prepare import Work
 from bot.study.program_side import ProgramSide
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan
 from bot.study.tracing import SideTracer, side_tracers
 from bot.system.files import temporary_directory
 

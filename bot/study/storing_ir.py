@@ -24,7 +24,8 @@ from bot.study.foreign_ir import NamedText
 from bot.study.ladder import FirstSide, LadderSide, first_side
 from bot.study.prepare import Work
 from bot.study.proving import proof_between
-from bot.study.run import Resources, SidePlan
+from bot.study.resources import Resources
+from bot.study.side_plan import SidePlan
 from bot.study.trace_budget import work_for
 from bot.study.tracing import SideTracer, side_tracers
 

@@ -22,7 +22,7 @@ from bot.errors import NoVerdict, UsageError
 from bot.explain.carrying import fitting_ladder
 from bot.explain.explanations import explanations
 from bot.explain.phases import configured_differently
-from bot.study.comparison import BothSides, both_sides
+from bot.study.both_sides import BothSides, both_sides
 from bot.study.laddering import Wanted, no_ladder, with_ladders
 from bot.study.machine_passes import machine_passes
 from bot.study.prepare import Request, Show

@@ -54,7 +54,8 @@ from bot.study.printed_passes import (
 )
 from bot.study.program_experiments import ProgramExperiments
 from bot.study.program_side import ProgramSide
-from bot.study.run import Resources, SidePlan
+from bot.study.resources import Resources
+from bot.study.side_plan import SidePlan
 from bot.study.trace_budget import (
     Moved,
     TraceBudget,

@@ -13,7 +13,7 @@ import pytest
 from fake_compiler import TEMPLATES, FakeCompiler, install, install_native, write_model
 
 from bot.cli.main import main
-from bot.study.run import FEW, TIMES
+from bot.study.rechecking import FEW, TIMES
 
 CONFIG = """\
 schema: code-size-config/1

@@ -170,6 +170,22 @@ def test_each_side_reads_the_configuration_of_its_commit(
     assert (text_bytes(home, "base"), text_bytes(home, "head")) == expected
 
 
+def test_a_commit_with_a_broken_configuration_is_a_gap_of_a_history(home: Path) -> None:
+    config = yaml.safe_dump(CONFIG)
+    small = MAKEFILE.format(flags=SMALL)
+    commit(home, **{"code-size_yml": config, "Makefile": small, "src__a_c": SOURCE})
+    commit(home, **{"code-size_yml": f"{config}nonsense: 1\n"})
+    large = MAKEFILE.format(flags=LARGE)
+    commit(home, **{"code-size_yml": config, "Makefile": large})
+    commits = "ref:HEAD~2,ref:HEAD~1,ref:HEAD"
+    printed = bot(home, "history", "--releases", commits)
+    history = json.loads((home / "out" / "history.json").read_text())
+    statuses = [point["status"] for point in history["points"]]
+    assert statuses == ["ok", "unmeasured", "ok"], printed
+    assert "nonsense: unknown key" in history["releases"][1]["reason"]
+    assert history["steps"][0]["gaps"] == ["ref:HEAD~1"]
+
+
 def test_a_commit_without_the_configuration_is_measured_by_the_one_given(
     home: Path, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from bot.config.configuration import configs_dir, load_config
 from bot.core.planned import Model
 from bot.errors import InputError
-from bot.study.prepare import load_models
+from bot.study.model_files import load_models
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from bot.core.program import Family, Program, Site, Source
 from bot.core.snapshot import STATUSES, Cell, CellKey, CompilerInfo, Dispatch, Snapshot
 from bot.core.snapshot_json import complete, from_json, from_lines, key_of
 from bot.errors import InputError
-from bot.study.prepare import load_models
+from bot.study.model_files import load_models
 
 PROGRAM = Program(
     phases={"input": "1" * 16},

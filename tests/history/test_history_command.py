@@ -174,6 +174,19 @@ def test_a_release_that_cannot_be_had_is_a_gap_and_the_others_go_on(
     assert "left out: " in capsys.readouterr().err
 
 
+def test_a_step_is_the_comparison_of_its_two_releases(home: Path) -> None:
+    """The older release of a step is compiled again, too, as `compare` does it."""
+    flaky = [{"do": "flaky", "kind": "direct", "model": "model alpha"}]
+    fake = install(home / "flaky", flaky, version="3.8.0", templates=TEMPLATES)
+    wheel = home / "dist" / wheel_name("3.8.0")
+    write_wheel(wheel, entries(fake, b"flaky", "3.8.0"))
+    assert run("--releases", "3.8.0,3.9.0", "--target", "vmvx", "--model", "alpha") == 0
+    [older, newer] = points("alpha")
+    smallest, largest = older["seen"]["artifact_bytes"]
+    assert smallest == newer["metrics"]["artifact_bytes"] < largest
+    assert "move" not in newer
+
+
 @pytest.mark.usefixtures("home")
 def test_one_named_twice_is_one_point() -> None:
     assert run("--releases", "3.8.0,iree-base-compiler==3.8.0,3.9.0,3.9.0") == 0

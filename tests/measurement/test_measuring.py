@@ -49,8 +49,10 @@ from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, So
 from bot.core.snapshot_json import from_json
 from bot.errors import OutputError, UsageError
 from bot.study.cell import cell_of
-from bot.study.prepare import load_models
-from bot.study.run import Resources, SidePlan, measure_sides
+from bot.study.measuring import measure_sides
+from bot.study.model_files import load_models
+from bot.study.resources import Resources
+from bot.study.side_plan import SidePlan
 from bot.system.processes import Cancel
 
 SOURCE = SourceInfo("12" * 20, "main", False)

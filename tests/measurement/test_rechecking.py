@@ -22,15 +22,10 @@ from bot.core.policy import LevelSpec, Ratio, Rule, judge
 from bot.core.snapshot import Cell, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.core.snapshot_json import from_json
 from bot.core.work import compile_work
-from bot.study.run import (
-    FEW,
-    TIMES,
-    Resources,
-    SidePlan,
-    doubtful,
-    measure_sides,
-    recheck,
-)
+from bot.study.measuring import measure_sides
+from bot.study.rechecking import FEW, TIMES, doubtful, recheck
+from bot.study.resources import Resources
+from bot.study.side_plan import SidePlan
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.slow

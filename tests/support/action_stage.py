@@ -35,7 +35,7 @@ from bot.core.snapshot_json import from_json
 from bot.errors import BotError
 from bot.github.action import act
 from bot.store.entries import DirectoryStore
-from bot.study.run import Progress
+from bot.study.resources import Progress
 from bot.system.processes import Cancel
 
 MODEL = "// model {}\nfunc.func @main()\n"

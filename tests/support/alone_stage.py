@@ -19,7 +19,7 @@ from bot.study.compiling_alone import SOURCES
 from bot.study.executable_sources import executables_at
 from bot.study.ladder import LadderSide
 from bot.study.prepare import Request, Work
-from bot.study.run import SidePlan
+from bot.study.side_plan import SidePlan
 from bot.system.defaults import default_cache
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Meter

@@ -24,7 +24,7 @@ from bot.core.spec import release_in
 from bot.core.study import Study, Variant, named_apart
 from bot.store.entries import pack, unpack
 from bot.study.history import explained_history
-from bot.study.prepare import load_snapshot
+from bot.study.snapshot_files import load_snapshot
 
 FOLDER = FIXTURES / "history"
 RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0", "3.12.0", "3.13.0")

@@ -36,7 +36,7 @@ from bot.errors import BotError
 from bot.github.posting import post
 from bot.github.services import Services, open_services
 from bot.store.entries import DirectoryStore
-from bot.study.run import Progress
+from bot.study.resources import Progress
 from bot.system.hub import connect
 from bot.system.processes import Cancel
 

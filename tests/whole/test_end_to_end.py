@@ -29,7 +29,7 @@ from bot.core.metrics import ARTIFACT_PARTS, METRIC_IDS
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Cell, Snapshot
 from bot.core.snapshot_json import from_json, snapshot_lines
-from bot.study.prepare import load_snapshot
+from bot.study.snapshot_files import load_snapshot
 
 SUITE = ROOT / "tests/fixtures/e2e"
 BASE, HEAD = "3.12.0", "3.13.0"

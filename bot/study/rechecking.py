@@ -1,0 +1,298 @@
+"""Compile doubtful cells again, to see whether their results hold.
+
+A few releases give one of two artifacts for the same command, depending on
+address-space randomisation. A cell that was ever seen to do so is compiled TIMES times
+on every side that this run measures, each time with another memory layout. This run,
+the cache, a stored baseline or `repeats` of the configuration may have seen it. All
+results are outcomes of the cell. The smallest artifact leads, and the rules look at the
+range.
+
+The other cells that alarm are compiled again by their printed command, and then those
+that changed. That may cost a tenth of the work of compiling all cells once, counted as
+in `bot.core.work` and never timed. FEW cells may always be compiled again. Newly broken
+cells and failures come first, then the worst. What was not repeated says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import reduce
+from itertools import pairwise
+
+from msgspec import structs
+
+from bot.compiler.cell_cache import cell_key
+from bot.compiler.compiler import Result
+from bot.config.configuration import Config
+from bot.core.delta import CellDelta, diff, distinct
+from bot.core.planned import PlannedCell
+from bot.core.policy import judge
+from bot.core.record import INT_LIMIT
+from bot.core.snapshot import STATUSES, Cell, CellKey, CompileOutcome, Snapshot
+from bot.core.study import Pair, Sides
+from bot.core.work import compile_work
+from bot.study.cell import cell_of
+from bot.study.resources import Resources
+from bot.study.side_plan import SidePlan
+from bot.system.memory_layout import LAYOUTS
+
+TIMES = LAYOUTS  # how often a non-deterministic cell is compiled
+# rechecks may cost a tenth of the work of compiling all cells once
+COMPILES_PER_RECHECK_WORK = 10
+FEW = 4  # so many cells may always be compiled again, however small the suite
+
+
+def doubtful(
+    base: Snapshot, head: Snapshot, rules: Config, *, alarms_only: bool = False
+) -> tuple[CellKey, ...]:
+    """Return the cells to be compiled again, most urgent first.
+
+    Those that alarm come first, then the others that changed.
+    """
+    deltas = diff(base, head)
+    alarms = judge(deltas, rules.thresholds, rules.states).news
+    states_first = sorted(alarms, key=lambda finding: finding.metric is not None)
+    keys = [finding.key for finding in states_first]
+    if not alarms_only:
+        changed = [delta for delta in deltas if delta.state == "changed"]
+        keys += [delta.key for delta in sorted(changed, key=_largest_change_first)]
+    measured = {cell.key for cell in head.cells}
+    return tuple(key for key in dict.fromkeys(keys) if key in measured)
+
+
+def _largest_change_first(delta: CellDelta) -> tuple[int, CellKey]:
+    return -abs(delta.metrics["artifact_bytes"].change or 0), delta.key
+
+
+def recheck(
+    plans: Sequence[SidePlan],
+    sides: Sides,
+    rules: Config,
+    resources: Resources,
+    pairs: Iterable[Pair] = (Pair("base", "head"),),
+) -> dict[str, Snapshot]:
+    """Return the sides, the planned ones with their doubtful cells compiled again.
+
+    `pairs`: the sides that are compared, in this order.
+
+    The module's text says which cells are doubtful, and how often they are compiled.
+    """
+    result = dict(sides)
+    for pair in pairs:
+        compared = {name: result[name] for name in pair}
+        plans_of_pair = [plan for plan in plans if plan.label in pair]
+        result |= _rechecked_pair(plans_of_pair, compared, rules, resources)
+    return _repeat_unsteady(plans, sides=result, rules=rules, resources=resources)
+
+
+def _rechecked_pair(
+    plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
+) -> dict[str, Snapshot]:
+    """Return the two sides, base first, after their doubtful cells are compiled again."""
+    result = _repeat_unsteady(plans, sides=sides, rules=rules, resources=resources)
+    budget = _Budget(plans, result)
+    unsteady = _unsteady(result, rules)
+    for times in (1, 2):
+        base, head = result.values()
+        keys = doubtful(base, head, rules, alarms_only=times > 1)
+        steady_keys = [key for key in keys if key not in unsteady]
+        result = _repeated(
+            plans,
+            sides=result,
+            keys=budget.admit(steady_keys, times),
+            layouts=range(times, times + 1),
+            resources=resources,
+        )
+    return result
+
+
+def _repeat_unsteady(
+    plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
+) -> dict[str, Snapshot]:
+    """Return the sides with each non-deterministic cell compiled TIMES times.
+
+    A cell is compiled on the sides where it is planned.
+    """
+    return _repeated(
+        plans,
+        sides=sides,
+        keys=_unsteady(sides, rules),
+        layouts=range(1, TIMES),
+        resources=resources,
+    )
+
+
+def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
+    """Return the cells ever seen to give several results on any side.
+
+    Sides beside each other may have the same command: their results count together.
+    Cells that timed out are not among them.
+    """
+    keys = set[CellKey]()
+    timed_out = set[CellKey]()
+    for side in sides.values():
+        for cell in side.cells:
+            if cell.others or _is_configured_to_repeat(cell.key, rules):
+                keys.add(cell.key)
+            if cell.status == "timeout":
+                timed_out.add(cell.key)
+    for base, head in pairwise(sides.values()):
+        keys |= {delta.key for delta in diff(base, head) if delta.unstable}
+    return frozenset(keys - timed_out)
+
+
+def _is_configured_to_repeat(key: CellKey, rules: Config) -> bool:
+    """Return whether `repeats` of the configuration names a cell."""
+    return any(
+        fnmatchcase(key.model, model) and fnmatchcase(key.target, target)
+        for model, target in rules.repeats
+    )
+
+
+class _Budget:
+    """What may still be compiled again, in the work that `bot.core.work` counts."""
+
+    def __init__(self, plans: Sequence[SidePlan], sides: Sides) -> None:
+        # of each cell what one compile of all its sides costs, and how often the one
+        # that is known least was compiled
+        self._cells: dict[CellKey, tuple[int, int]] = {}
+        all_keys = {cell.key for side in sides.values() for cell in side.cells}
+        for _, first_cell in _planned(plans, sides, all_keys):
+            other_work, compiles = self._cells.get(
+                first_cell.key, (0, first_cell.compiles)
+            )
+            own_work = compile_work(first_cell)
+            if first_cell.status == "over-stack-limit":
+                own_work *= 2  # the stack gate refused the first compile
+            self._cells[first_cell.key] = (
+                other_work + own_work,
+                min(compiles, first_cell.compiles),
+            )
+        whole_work = sum(work for work, _ in self._cells.values())
+        self._left = whole_work // COMPILES_PER_RECHECK_WORK
+        self._few = FEW
+
+    def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
+        """The cells that can be repeated for what is left.
+
+        What an earlier run repeated is not compiled again, but counts all the same: the
+        same comparison always rests on the same compiles.
+
+        `times`: how often a cell was compiled before it is repeated.
+        """
+        chosen = set()
+        for key in filter(self._cells.__contains__, keys):
+            work, compiles = self._cells[key]
+            if work <= self._left or self._few > 0:
+                self._left -= work
+                self._few -= 1
+                if compiles <= times:
+                    chosen.add(key)
+        return frozenset(chosen)
+
+
+def _planned(
+    plans: Sequence[SidePlan], sides: Sides, keys: Iterable[CellKey]
+) -> Iterator[tuple[PlannedCell, Cell]]:
+    wanted_keys = frozenset(keys)
+    for plan in plans:
+        cells_of_side = {
+            cell.key: cell
+            for cell in sides[plan.label].cells
+            if cell.key in wanted_keys
+        }
+        for planned in plan.cells:
+            if planned.key in cells_of_side and not planned.target.unsupported:
+                yield planned, cells_of_side[planned.key]
+
+
+def _repeated(
+    plans: Sequence[SidePlan],
+    sides: Sides,
+    keys: frozenset[CellKey],
+    layouts: range,
+    resources: Resources,
+) -> dict[str, Snapshot]:
+    """Compile cells at the layouts that they lack, and merge what each compile gave.
+
+    A cell that was compiled three times has had the layouts 0 to 2.
+    """
+    pairs = {plan.label: [*_planned([plan], sides, keys)] for plan in plans}
+    wanted_cells = {
+        label: _missing_compiles(cells, layouts) for label, cells in pairs.items()
+    }
+    result = dict(sides)
+    runs = dict[tuple[str, CellKey, int], Cell]()
+    if not any(wanted_cells.values()):
+        return result
+    assembler = resources.assembler
+
+    def finish(label: str, planned: PlannedCell, layout: int, result: Result) -> None:
+        runs[label, planned.key, layout] = cell_of(
+            planned, result=result, texts=resources.texts, assembler=assembler
+        )
+
+    resources.progress.stage(
+        "compiling again", sum(map(len, wanted_cells.values())), "compile"
+    )
+    resources.compile([(plan, wanted_cells[plan.label]) for plan in plans], finish)
+    for plan in plans:
+        merged = dict[CellKey, Cell]()
+        for cell, first_cell in pairs[plan.label]:
+            new_outcomes = list[Cell]()
+            for layout in layouts:
+                run = runs.get((plan.label, cell.key, layout))
+                if run is not None:
+                    new_outcomes.append(run)
+            merged[cell.key] = reduce(_merged, new_outcomes, first_cell)
+            if new_outcomes:
+                resources.cache.store(
+                    cell_key(plan.compiler.info.digest, cell), merged[cell.key]
+                )
+        side = result[plan.label]
+        result[plan.label] = structs.replace(
+            side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells)
+        )
+    return result
+
+
+def _missing_compiles(
+    cells: Sequence[tuple[PlannedCell, Cell]], layouts: range
+) -> list[tuple[PlannedCell, int]]:
+    """Return each cell with each layout at which it was not compiled yet."""
+    missing = []
+    for planned, cell in cells:
+        missing += [(planned, layout) for layout in layouts if cell.compiles <= layout]
+    return missing
+
+
+def _merged(earlier_cell: Cell, run: Cell) -> Cell:
+    """The cell with all that its command gave, the smallest artifact first.
+
+    A run that the machine stopped says nothing of the compiler.
+    """
+    if run.status == "timeout":
+        return earlier_cell
+    main = min(earlier_cell, run, key=_rank)
+    outcomes = distinct(
+        [main.outcome, earlier_cell.outcome, *earlier_cell.others, run.outcome]
+    )
+    return structs.replace(
+        main,
+        compiles=earlier_cell.compiles + 1,
+        others=tuple(sorted(outcomes[1:], key=_rank)),
+    )
+
+
+def _rank(outcome: Cell | CompileOutcome) -> tuple[int, int, str]:
+    """Return the sort key of an outcome: what compiles first, then the smallest artifact.
+
+    The same outcome leads in whatever order they came.
+    """
+    size = outcome.metrics.get("artifact_bytes")
+    return (
+        STATUSES.index(outcome.status),
+        INT_LIMIT if size is None else size,
+        outcome.artifact_digest or "",
+    )

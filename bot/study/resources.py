@@ -1,0 +1,134 @@
+"""Compile cells on all threads, with the resources of a run: cache, progress and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from bot.compiler.cell_cache import CellCache, TextStore
+from bot.compiler.compiler import Compile, Result, Session
+from bot.compiler.program_cache import ProgramCache
+from bot.compiler.ptxas import Assembler, installed
+from bot.compiler.schedule import Task, Watcher, run_all
+from bot.core.planned import PlannedCell
+from bot.core.snapshot import Cell, Failure
+from bot.study.side_plan import SidePlan
+from bot.system.files import temporary_directory
+from bot.system.processes import Cancel, Meter
+
+
+class Progress(Watcher, Protocol):
+    """What long work reports to."""
+
+    def plan(self, cells: int, cached: int, cost: float, about: str = "", /) -> None:
+        """How much there is to do, and of what."""
+
+    def stage(self, about: str, tasks: int, noun: str, /) -> None:
+        """Begin work of another kind, after all cells are measured.
+
+        Args:
+            about: what the work is.
+            tasks: how many tasks there are.
+            noun: what one task is called.
+        """
+
+    def measured(self, side: str, cell: Cell, cost: float) -> None:
+        """Tell that a cell is measured."""
+
+    def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
+        """All is measured: what compiling cost, by model, on how many threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What compiling needs beside the plans."""
+
+    cache: CellCache
+    jobs: int
+    timeout_seconds: float
+    cancel: Cancel
+    progress: Progress
+    texts: TextStore | None = None
+
+    @property
+    def programs(self) -> ProgramCache:
+        """The programs of the cache, before their targets' passes."""
+        return ProgramCache(self.cache.root, self.cache.keeps)
+
+    @property
+    def assembler(self) -> Assembler:
+        """What makes machine code of PTX text."""
+        return Assembler(self.cancel, self.timeout_seconds, installed())
+
+    def compile(
+        self,
+        plans: Iterable[tuple[SidePlan, Sequence[tuple[PlannedCell, int]]]],
+        finish: Callable[[str, PlannedCell, int, Result], None],
+    ) -> Meter:
+        """Compile cells of sides by their printed commands, and return what that cost.
+
+        `plans`: each cell with the memory layout at which it is compiled.
+
+        `finish`: gets the side's label, the cell, the layout and how the compile ended,
+        in the thread that compiled it.
+        """
+        meter = Meter()
+
+        def compile_cell(
+            label: str, compiled: Compile, cell: PlannedCell, layout: int
+        ) -> None:
+            finish(label, cell, layout, _result_of(compiled, cell, layout))
+
+        with temporary_directory("run-") as scratch, ExitStack() as stack:
+            tasks = []
+            for plan, cells in plans:
+                if cells:
+                    session = Session(
+                        scratch=scratch,
+                        timeout_seconds=self.timeout_seconds,
+                        cancel=self.cancel,
+                        meter=meter,
+                    )
+                    start = partial(
+                        compile_cell,
+                        plan.label,
+                        stack.enter_context(plan.compiler.at_work(session)),
+                    )
+                    tasks += [
+                        Task(
+                            cell.cost,
+                            f"{plan.label} {cell.key}",
+                            partial(start, cell, layout),
+                        )
+                        for cell, layout in cells
+                    ]
+            run_all(
+                tasks, jobs=self.jobs, interrupt=self.cancel.set, watcher=self.progress
+            )
+        return meter
+
+
+def _result_of(compiled: Compile, cell: PlannedCell, layout: int) -> Result:
+    """Compile one cell.
+
+    Files that cannot be read as the compiler left them are a failure of this cell
+    alone.
+    """
+    try:
+        return compiled(cell, layout)
+    except (
+        FileNotFoundError,
+        NotADirectoryError,
+        IsADirectoryError,
+        PermissionError,
+    ) as error:
+        return Failure(
+            "read", f"the compiler's output cannot be read: {error.strerror}"
+        )
+    except (RecursionError, UnicodeError) as error:
+        return Failure(
+            "read", f"the compiler's output cannot be read: {type(error).__name__}"
+        )

@@ -1,0 +1,59 @@
+"""A side that is ready to be measured: its compiler, and the cells that are planned for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.compiler.cell_cache import cell_key, digest_of
+from bot.compiler.compiler import Compiler
+from bot.compiler.iree import toolchain_of
+from bot.compiler.toolchain import Toolchain
+from bot.core.planned import Model, PlannedCell, Target
+from bot.core.snapshot import SourceInfo
+
+
+@dataclass(frozen=True, slots=True)
+class SidePlan:
+    """One side, ready to be measured."""
+
+    label: str  # `base` or `head`
+    compiler: Compiler
+    # what this run measures: all cells of the models on the targets, or the shard's
+    # part of them
+    cells: tuple[PlannedCell, ...]
+    source: SourceInfo
+    models: tuple[Model, ...] = ()
+    targets: tuple[Target, ...] = ()
+    # True where the files are of a commit, and are removed after the run
+    is_temporary: bool = False
+
+    @property
+    def toolchain(self) -> Toolchain:
+        """What only `iree-compile` can be asked for.
+
+        Raises UsageError where the compiler is another.
+        """
+        return toolchain_of(self.compiler)
+
+
+def plan_digest(side: SidePlan) -> str:
+    """Return the SHA-256 (hex) of all that a side's measurements depend on.
+
+    These are its compiler, models, targets and flags, by name.
+    """
+    keys = []
+    for cell in side.cells:
+        key = (
+            cell_key(side.compiler.info.digest, cell)
+            or f"some of its files are unknown: {cell.printed}"
+        )
+        keys.append(f"{cell.key}\n{key}")
+    return digest_of(sorted(keys))
+
+
+def is_reproducible(side: SidePlan) -> bool:
+    """Return whether all files that the builds read are known.
+
+    Only then a stored side can stand for this one.
+    """
+    return not any(cell.unlisted for cell in side.cells)
