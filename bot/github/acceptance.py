@@ -17,7 +17,7 @@ from bot.core.publication import (
 from bot.github.comments import find
 from bot.github.destination import Destination
 from bot.github.queue import queued_pulls
-from bot.github.repository import MOMENT, comment_written_at, labelling, may_write
+from bot.github.repository import MOMENT, comment_of, labelling, may_write
 from bot.github.rows import Comment, Event
 from bot.github.services import Services
 from bot.show.comment import marker
@@ -156,10 +156,10 @@ def _still_holds(hub: Hub, acceptance: Acceptance, label: Event | None) -> bool:
 
     Its comment must be there, and no label may be set after it.
     """
-    written_at = comment_written_at(hub, acceptance.event_id)
-    return bool(written_at) and (
-        label is None or f"{label.created_at:{MOMENT}}" <= written_at
-    )
+    comment = comment_of(hub, acceptance.event_id)
+    if comment is None:
+        return False
+    return label is None or label.created_at <= comment.created_at
 
 
 def remembered(hub: Hub, services: Services, to: Destination) -> Memory:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import time
 from typing import Any, NamedTuple, get_args
 
 from bot.core.publication import CheckRun, Conclusion
@@ -109,7 +108,7 @@ def publish_check(
                 failures += 1
                 if failures == _CHECK_TRIES or not in_doubt(error):
                     raise
-                time.sleep(hub.backoff_seconds)
+                hub.pause()
                 for posted_check in _checks(hub, head_sha, check.name):
                     if posted_check.external_id == external_id and (
                         written is None or posted_check.output.annotations_count > sent

@@ -9,7 +9,6 @@ where that may be it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from github import GithubException
@@ -83,7 +82,7 @@ def publish(
                 failures += 1
                 if failures == _TRIES or not in_doubt(error):
                     raise
-            time.sleep(hub.backoff_seconds)
+            hub.pause()
 
 
 def _settled(

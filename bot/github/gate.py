@@ -9,7 +9,6 @@ from it, so that a later push changes nothing.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +27,7 @@ from bot.github.comments import find, publish
 from bot.github.configurations import judging_rules
 from bot.github.repository import (
     MOMENT,
-    first_line_of_comment,
+    comment_of,
     may_write,
     parents,
     pull,
@@ -95,10 +94,11 @@ def _unfit(hub: Hub, comment: Comment) -> str:
     """
     if not comment.author or not may_write(hub, comment.author):
         return f"{comment.author or 'the author'} has no write access"
-    line = first_line_of_comment(hub, comment.id)
-    if line is None:
+    now = comment_of(hub, comment.id)
+    if now is None:
         return "the comment was deleted"
-    if line != comment.line:
+    lines = (now.body or "").splitlines()
+    if lines[:1] != [comment.line]:
         return "the comment was edited: write the command in a new comment"
     return ""
 
@@ -165,7 +165,7 @@ def _merged(hub: Hub, number: int) -> tuple[PullRequest, str, str]:
             made_of = ()
         if len(made_of) == 2 and made_of[1] == pull_request.head.sha:
             return pull_request, merge_sha, made_of[0]
-        time.sleep(hub.backoff_seconds * pause)
+        hub.pause(pause)
     hint = (
         "resolve conflicts with the base branch, or wait a minute; then write the"
         " command again"

@@ -9,7 +9,6 @@ same time, the younger issue is closed.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,7 +85,7 @@ def create_issue(hub: Hub, marker: str, title: str, body: str) -> str:
             except Exception as error:
                 if attempt == _TRIES or not in_doubt(error):
                     raise
-            time.sleep(hub.backoff_seconds)
+            hub.pause()
             if own_issues(hub, marker, "open"):
                 break
         return _only_oldest(hub, marker)

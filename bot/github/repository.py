@@ -137,23 +137,8 @@ def may_write(hub: Hub, login: str) -> bool:
     return answer is not None and answer.permission in ("admin", "maintain", "write")
 
 
-def first_line_of_comment(hub: Hub, comment_id: int) -> str | None:
-    """Return the first line of a comment; None where it was deleted."""
-    comment = _comment(hub, comment_id)
-    if comment is None:
-        return None
-    return next(iter((comment.body or "").splitlines()), "")
-
-
-def comment_written_at(hub: Hub, comment_id: int) -> str:
-    """When a comment was written, as GitHub writes moments; empty where it was deleted."""
-    comment = _comment(hub, comment_id)
-    if comment is None:
-        return ""
-    return f"{comment.created_at:{MOMENT}}"
-
-
-def _comment(hub: Hub, comment_id: int) -> Comment | None:
+def comment_of(hub: Hub, comment_id: int) -> Comment | None:
+    """Return a comment; None where it was deleted."""
     with explain("read the comment with the command", "pull-requests: read"):
         return hub.find(Comment, f"issues/comments/{comment_id}", missing=(404, 410))
 

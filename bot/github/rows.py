@@ -7,9 +7,15 @@ have them, or has other types, is an error of `bot.system.hub`.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
+
+import msgspec
 
 from bot.core.record import Small
 from bot.system.hub import Account
+
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A moment with its time zone, so that any two can be compared."""
 
 
 class Repository(Small, frozen=True):
@@ -35,8 +41,8 @@ class PullRequest(Small, frozen=True):
     head: Branch
     base: Branch
     locked: bool
-    created_at: datetime
-    merged_at: datetime | None = None
+    created_at: Moment
+    merged_at: Moment | None = None
     merge_commit_sha: str | None = None
 
     @property
@@ -55,8 +61,8 @@ class Comment(Small, frozen=True):
 
     id: int
     html_url: str
-    created_at: datetime
-    updated_at: datetime
+    created_at: Moment
+    updated_at: Moment
     body: str | None = None
     user: Account | None = None  # None where the account is gone
 
@@ -72,7 +78,7 @@ class Event(Small, frozen=True):
 
     id: int
     event: str
-    created_at: datetime
+    created_at: Moment
     actor: Account | None = None  # None where the account is gone
     label: Label | None = None
 

@@ -104,8 +104,6 @@ class Hub:
     repository: str
     requester: Requester = field(repr=False, compare=False)
     retry: BoundedRetry = field(repr=False, compare=False)
-    # the pause before looking again at what an unclear answer left behind
-    backoff_seconds: float = 0.5
     timeout_seconds: float = 30  # for connecting and for each silence
     # of what this token writes, where that is known; empty: GitHub is asked
     login: str = ""
@@ -163,6 +161,10 @@ class Hub:
         if safe_address(location) is None:
             raise Unexpected("redirects to an address that is not https")
         return self._repeated(lambda: self._stored(location, max_bytes))
+
+    def pause(self, times: int = 1) -> None:
+        """Wait before looking again at what an unclear answer left behind."""
+        time.sleep(self.retry.backoff_factor * times)
 
     def close(self) -> None:
         """End all connections."""
@@ -244,11 +246,18 @@ class Hub:
         """Return the address of the page after an answer; empty after the last one."""
         for link in parse_header_links(answer.headers.get("link", "")):
             if link.get("rel") == "next":
-                host = urlsplit(link["url"]).hostname
-                if host != self.requester.hostname:
-                    raise Unexpected(f"cannot be followed: its next page is at {host}")
+                self._require_own_host(link["url"])
                 return link["url"]
         return ""
+
+    def _require_own_host(self, address: str) -> None:
+        """Raise Unexpected for a page of another server."""
+        try:
+            host = urlsplit(address).hostname
+        except ValueError:
+            host = None
+        if host != self.requester.hostname:
+            raise Unexpected(f"cannot be followed: its next page is at {address}")
 
     def _stored(self, location: str, max_bytes: int) -> bytes:
         """Return the bytes at an address of the storage."""
@@ -319,7 +328,6 @@ def connect(
         repository=repository,
         requester=github.requester,
         retry=retry,
-        backoff_seconds=backoff_seconds,
         timeout_seconds=timeout_seconds,
         login=login,
     )

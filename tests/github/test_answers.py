@@ -176,6 +176,11 @@ def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(
             "Expected `str`, got `null` - at `$[0].html_url`",
         ),
         ("/comments$", {}, "Expected `array`, got `object`"),
+        (
+            "/comments$",
+            [{"id": 1, "html_url": "x", "created_at": "2026-01-01T00:00:00"}],
+            "Expected `datetime` with a timezone component - at `$[0].created_at`",
+        ),
     ],
 )
 def test_an_answer_that_does_not_fit_is_named_by_its_field(
@@ -205,7 +210,11 @@ def test_an_answer_that_does_not_fit_is_named_by_its_field(
         ),
         (
             {"Link": '<https://x.example/?page=2>; rel="next"'},
-            "cannot be followed: its next page is at x.example",
+            "cannot be followed: its next page is at https://x.example/?page=2",
+        ),
+        (
+            {"Link": '<http://[>; rel="next"'},
+            "cannot be followed: its next page is at http://[",
         ),
     ],
 )
