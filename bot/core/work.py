@@ -20,8 +20,8 @@ _PER_TRACE = 500
 _PER_TRACED_KIB = 140
 COMPILES_OF_LADDER = 10
 """So many compiles of one dispatch a ladder takes in one order."""
-_PER_LADDER = 700
-_PER_LADDER_KIB = 45
+_PER_LADDER = 900
+_PER_LADDER_KIB = 60
 _BOTH_ORDERS_TENTHS = 16
 _LADDERS_PER_STORED_IR = 2  # the IR of one side is half of a ladder
 
@@ -62,7 +62,7 @@ def ladder_work(base: Dispatch, head: Dispatch, *, both_orders: bool) -> int:
     """Return the work of a ladder: 10 compiles of one dispatch, and 16 for both orders.
 
     Measured from 3.11.0 to 3.12.0, in CPU time beside that of compiles, of base first
-    alone: at most 660 units for 1 to 6 KB of code, and 1,750 for 31 KB.
+    alone: 600 to 900 units for 1 to 6 KB of code, and 1,750 to 2,700 for 31 KB.
     """
     code_bytes = max(base.code_bytes or 0, head.code_bytes or 0)
     work = _PER_LADDER + _PER_LADDER_KIB * code_bytes // _KIB
