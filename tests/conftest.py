@@ -14,6 +14,7 @@ import needs
 import pytest
 from hypothesis import settings
 from ir_child import Child, find_compiler_root
+from real_compilers import session_cache
 
 from bot.compiler.toolchain import resolve
 from bot.running.runner import Runtime, installed
@@ -89,6 +90,12 @@ def worker(compiler_root: Path) -> Iterator[Child]:
     child = Child(compiler_root)
     yield child
     assert child.end() == 0
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cell cache of the session, for tests in which a build may come from another test."""
+    return session_cache(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="session")

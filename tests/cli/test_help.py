@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
-from real_compilers import pasted_cache
 
 from bot.cli.main import COMMANDS, build_parser, main
 
@@ -24,12 +23,6 @@ from bot.cli.main import main
 sys.exit(main())
 """
 OPTION = re.compile(r"  (-\S.*?)(?:  +(\S.*))?")
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return one cache for all examples: which builds are in it changes no exit code."""
-    return pasted_cache(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture
@@ -137,7 +130,7 @@ def test_an_example_can_be_pasted_from_a_narrow_terminal(
 @pytest.mark.network
 @pytest.mark.parametrize("command", [name for name in PAGES if name not in ON_GITHUB])
 def test_every_example_runs_in_an_empty_directory(
-    command: str, cache: Path, home: Path
+    command: str, shared_cache: Path, home: Path
 ) -> None:
     program = home / "bin/code-size-bot"
     program.parent.mkdir()
@@ -150,7 +143,7 @@ def test_every_example_runs_in_an_empty_directory(
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "PATH": path,
-        "CODE_SIZE_CACHE": str(cache),
+        "CODE_SIZE_CACHE": str(shared_cache),
     }
     script = ""
     for line in examples_of(command):

@@ -11,7 +11,6 @@ import needs
 import pytest
 import real_compilers
 import yaml
-from real_compilers import own_cache
 
 MAKEFILE = """CFLAGS = {flags}
 
@@ -233,12 +232,17 @@ def test_a_commit_that_is_not_there_is_one_line(home: Path) -> None:
     assert "ref:none: no such commit" in printed and "Traceback" not in printed
 
 
+@pytest.fixture
+def iree_home(tmp_path: Path, shared_cache: Path) -> Path:
+    (tmp_path / "cache").symlink_to(shared_cache)
+    return tmp_path / "repository"
+
+
 @pytest.mark.parametrize("names", [("HEAD~1", "HEAD"), ("ref:HEAD~1", "ref:HEAD")])
 def test_models_of_iree_are_those_of_each_commit(
-    tmp_path: Path, names: tuple[str, str]
+    iree_home: Path, names: tuple[str, str]
 ) -> None:
-    home = tmp_path / "repository"
-    own_cache(tmp_path / "cache", "3.13.0")
+    home = iree_home
     config = {"schema": "code-size-config/1", "models": ["*.mlir"], "targets": ["vmvx"]}
     commit(home, **{"code-size_yml": yaml.safe_dump(config), "model_mlir": ADD})
     commit(home, model_mlir=MULTIPLY)
@@ -254,9 +258,8 @@ def test_models_of_iree_are_those_of_each_commit(
     assert side(home, "base")["cells"] == commits[1]["cells"]
 
 
-def test_a_commit_of_iree_pins_its_compiler(tmp_path: Path) -> None:
-    home = tmp_path / "repository"
-    own_cache(tmp_path / "cache", "3.13.0")
+def test_a_commit_of_iree_pins_its_compiler(iree_home: Path) -> None:
+    home = iree_home
     config = {"schema": "code-size-config/1", "models": ["*.mlir"], "targets": ["vmvx"]}
     pinned = config | {"compiler": {"requirements": "requirements.txt"}}
     commit(home, **{"code-size_yml": yaml.safe_dump(config), "model_mlir": ADD})

@@ -146,6 +146,7 @@ def test_a_page_that_does_not_answer_leaves_the_verdict_unknown(
     monkeypatch.setenv(
         "PIP_FIND_LINKS", f"{stage.home / 'dist'} http://127.0.0.1:9/wheels.html"
     )
+    monkeypatch.setenv("PIP_RETRIES", "1")
     ran = repaired(stage)
     assert (
         ran.code == 5

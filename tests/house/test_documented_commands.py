@@ -14,7 +14,7 @@ from documents import PAGES, blocks, code, name_of
 from fake_compiler import TEMPLATES, install
 from fake_wheels import entries, wheel_name, write_wheel
 from places import ROOT
-from real_compilers import binary, pasted_cache
+from real_compilers import binary
 
 from bot.cli.main import COMMANDS
 from bot.compiler.toolchain import NATIVE_BINARY
@@ -90,10 +90,10 @@ def small_make(home: Path, here: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache(shared_cache: Path) -> Path:
     for release in RELEASES:
         binary(release)
-    return pasted_cache(tmp_path_factory.getbasetemp())
+    return shared_cache
 
 
 @pytest.fixture

@@ -30,26 +30,25 @@ def own_cache(directory: Path, *releases: str) -> Path:
     for release in releases:
         binary(release)
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "toolchains").symlink_to(default_cache() / "toolchains")
-    # what each compiler said of its options, which takes a second
-    options = default_cache() / "options"
-    options.mkdir(exist_ok=True)
-    (directory / "options").symlink_to(options)
+    # "options" has what each compiler said of its options, which takes a second
+    for name in ("toolchains", "options"):
+        everybodys = default_cache() / name
+        everybodys.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            (directory / name).symlink_to(everybodys)
     return directory
 
 
-def pasted_cache(basetemp: Path) -> Path:
-    """A cell cache that all tests of a session share which paste commands: what is in it changes no exit code.
+def session_cache(basetemp: Path) -> Path:
+    """The cell cache that tests of a session share, where a build may come from another test.
+
+    What is in a cache changes no report and no exit code.
 
     Args:
         basetemp: the base directory of the session's temporary files, or that of one of its workers.
     """
     session = basetemp.parent if basetemp.name.startswith("popen-") else basetemp
-    directory = session / "pasted-cache"
-    directory.mkdir(exist_ok=True)
-    with suppress(FileExistsError):
-        (directory / "toolchains").symlink_to(default_cache() / "toolchains")
-    return directory
+    return own_cache(session / "session-cache")
 
 
 def offered(directory: Path, *releases: str) -> dict[str, str]:

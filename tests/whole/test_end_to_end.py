@@ -126,7 +126,7 @@ def test_one_model_on_two_targets_from_end_to_end(tmp_path: Path) -> None:
 
 
 def test_the_first_command_of_the_readme_says_the_same_in_a_checkout_and_in_an_empty_folder(
-    tmp_path: Path,
+    tmp_path: Path, shared_cache: Path
 ) -> None:
     (line,) = re.findall(
         r"^code-size-bot (compare .* --config quick)\s*$",
@@ -139,7 +139,7 @@ def test_the_first_command_of_the_readme_says_the_same_in_a_checkout_and_in_an_e
         "--target",
         "vmvx",
         "--cache",
-        str(own_cache(tmp_path / "cache")),
+        str(shared_cache),
     )
     checkout, empty = tmp_path / "checkout", tmp_path / "empty"
     subprocess.run(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from history_factory import MOBILENET, stored
 from places import ROOT
-from real_compilers import binary, bot, offered, own_cache
+from real_compilers import binary, bot, offered
 
 RELEASES = ("3.11.0", "3.12.0", "3.13.0")
 CONFIG = (
@@ -24,13 +24,15 @@ pytestmark = pytest.mark.compiler
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model, compilers from everybody's cache, and a directory that offers their releases."""
+def home(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Path:
+    """A model, the cache of the session, and a directory that offers the releases."""
     home = tmp_path_factory.mktemp("releases")
     model = ROOT / "configs/models" / f"{MOBILENET.model}.mlir"
     (home / model.name).write_bytes(model.read_bytes())
     (home / "code-size.yml").write_text(CONFIG)
-    own_cache(home / "cache", *RELEASES)
+    for release in RELEASES:
+        binary(release)
+    (home / "cache").symlink_to(shared_cache)
     offered(home / "links", *RELEASES)
     return home
 

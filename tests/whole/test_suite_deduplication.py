@@ -12,7 +12,7 @@ from direct_compile import DirectCompile
 from evidence_page import written
 from page_tables import rows_below
 from places import ROOT
-from real_compilers import binary, bot, own_cache
+from real_compilers import binary, bot
 
 from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import from_json
@@ -38,12 +38,11 @@ def models() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+def suite(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Snapshot:
     home = tmp_path_factory.mktemp("suite")
-    own_cache(home / "cache", COMPILER)
     selected = [word for name in models() for word in ("--model", name)]
     argv = ["--compiler", COMPILER, "--config", "full", "--target", TARGET]
-    places = ["--cache", f"{home}/cache", "--out", f"{home}/suite.json"]
+    places = ["--cache", str(shared_cache), "--out", f"{home}/suite.json"]
     bot("measure", *argv, *selected, *places, codes=(0,))
     return from_json((home / "suite.json").read_bytes())
 
