@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from bot.core.explanation import UNATTRIBUTED, Amounts, ComponentDelta
 from bot.core.program import Program
@@ -77,10 +77,7 @@ def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
     for depth in range(max(map(len, names), default=0)):
         _star_level(names, depth)
     wrapper = _wrapper_levels(names.values())
-    return {
-        levels: name[wrapper:] if len(name) > wrapper else name
-        for levels, name in names.items()
-    }
+    return {levels: name[wrapper:] or name for levels, name in names.items()}
 
 
 def _star_level(names: dict[_Levels, _Levels], depth: int) -> None:
@@ -169,10 +166,8 @@ def name_places(
         section = _section_of(firsts[place], sections)
         if section is not None:
             components[place] = section
-    unsectioned = {
-        place: name for place, name in named.items() if place not in components
-    }
-    components |= _cut_names(unsectioned)
+    unsectioned = named.keys() - components.keys()
+    components |= _cut_names({place: named[place] for place in unsectioned})
     return {place: (components[place], ".".join(name)) for place, name in named.items()}
 
 
@@ -193,9 +188,8 @@ def _cut_names(named: Mapping[str, _Levels]) -> dict[str, str]:
     """Return place → the first levels of its name, as many as keep the names few."""
     cut = dict[str, str]()
     for depth in range(MAX_LEVELS, 0, -1):
-        cut = {
-            place: ".".join(_first_levels(name, depth)) for place, name in named.items()
-        }
+        for place, name in named.items():
+            cut[place] = ".".join(_first_levels(name, depth))
         if len(set(cut.values())) <= MAX_COMPONENTS:
             break
     return cut
@@ -261,7 +255,8 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     for row in cell.dispatches:
         counts, total = launched.get(row.name, ({}, None))
         if total is None or row.sites not in (None, total):
-            counts, total = {_NOWHERE: row.sites or 0}, 0
+            counts = {_NOWHERE: row.sites or 0}
+            total = 0
         if row.stack_bytes is None:
             frame = row.alloca_bytes
         else:
@@ -281,10 +276,10 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
         all_parts.add(_NOWHERE)
         if sites:
             sites.setdefault(_NOWHERE, 0)
-    return {
-        part: _amounts(sites.get(part), code.get(part), stack.get(part))
-        for part in all_parts
-    }
+    amounts = dict[Part, Amounts]()
+    for part in all_parts:
+        amounts[part] = _amounts(sites.get(part), code.get(part), stack.get(part))
+    return amounts
 
 
 def _shares(code_bytes: int, counts: Mapping[Part, int], total: int) -> dict[Part, int]:
@@ -331,14 +326,16 @@ def _sum(parts: Sequence[Amounts]) -> Amounts:
     if len(parts) == 1:
         return parts[0]
     columns = zip(*map(astuple, parts), strict=True)
-    sites, code, stack = (
-        [amount for amount in column if amount is not None] for column in columns
-    )
+    sites, code, stack = map(_known_amounts, columns)
     return _amounts(
         sum(sites) if sites else None,
         sum(code) if code else None,
         max(stack, default=None),
     )
+
+
+def _known_amounts(amounts: Iterable[int | None]) -> list[int]:
+    return [amount for amount in amounts if amount is not None]
 
 
 def components(
@@ -354,16 +351,12 @@ def components(
     levels = list[list[ComponentDelta]]()
     for level in (0, 1):
         base_amounts, head_amounts = (_by(level, side) for side in sides)
-        levels.append(
-            [
-                ComponentDelta(
-                    name,
-                    base_amounts.get(name, nothing[0]),
-                    head_amounts.get(name, nothing[1]),
-                )
-                for name in {**head_amounts, **base_amounts}
-            ]
-        )
+        deltas = []
+        for name in {**head_amounts, **base_amounts}:
+            before = base_amounts.get(name, nothing[0])
+            after = head_amounts.get(name, nothing[1])
+            deltas.append(ComponentDelta(name, before, after))
+        levels.append(deltas)
     moved = [part for part in levels[0] if any(map(part.change, AMOUNTS))]
     order = ("code_bytes", "dispatch_sites", "stack_bytes")
     section: dict[str, str] = {}
@@ -384,9 +377,8 @@ def _nothing_of(parts: Mapping[Part, Amounts]) -> Amounts:
 
     0 where the side knows the amount of any other component, else None.
     """
-    return Amounts(
-        *(
-            0 if any(part.get(amount) is not None for part in parts.values()) else None
-            for amount in AMOUNTS
-        )
-    )
+    nothing = Amounts()
+    for amount in AMOUNTS:
+        if any(part.get(amount) is not None for part in parts.values()):
+            nothing = replace(nothing, **{amount: 0})
+    return nothing

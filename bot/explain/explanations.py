@@ -67,9 +67,6 @@ from bot.explain.phases import (
 from bot.explain.root_causes import SOURCE_CHANGED, keeps_region
 from bot.explain.texts import Texts, no_texts
 
-# The explanation of a changed cell: its matched dispatches that are not the same, with
-# cause, note and diff.
-
 MOST_DIFFS = 5
 _NAMED = 3
 _TRACED = frozenset({"codegen"}) | EARLY_CAUSES
@@ -92,21 +89,31 @@ def explain(
 ) -> Explanation:
     """Say why a cell changed that both sides measured.
 
-    How its components did is the caller's to add.
+    The caller adds how its components changed.
 
-    `same_model`: the model's text is the same on both sides; `same_command`: compiler
-    and flags are; `texts`: as `bot.explain.texts` has it; `components`: entry point →
-    its component, on base and on head; `base_compiler`: digest of the compiler that
-    head's ladders have to be against.
+    Args:
+        base: the cell on base.
+        head: the cell on head.
+        same_model: whether the model's text is the same on both sides.
+        same_command: whether compiler and flags are the same.
+        texts: as `bot.explain.texts` has it.
+        components: entry point → its component, on base and on head.
+        base_compiler: digest of the compiler that head's ladders have to be against.
     """
     sides = index_both(base, head)
     matches = match_sides(*sides)
     compared = compare(*sides, matches, same_model, same_command)
     cause = cause_of(compared)
-    same, rebased, changed = list[Match](), list[Match](), list[Match]()
-    groups = {"same": same, "rebased": rebased, "changed": changed}
+    counts = Counter[str]()
+    changed = list[Match]()
+    renamed_bytes = 0
     for match in matches:
-        groups[_kind(match, compared)].append(match)
+        kind = _kind(match, compared)
+        counts[kind] += 1
+        if kind == "changed":
+            changed.append(match)
+        else:
+            renamed_bytes += named_bytes(match.base, match.head)
     changed.sort(
         key=lambda match: -abs(_code_bytes(match.head) - _code_bytes(match.base))
     )
@@ -117,25 +124,22 @@ def explain(
         components=components,
         base_compiler=base_compiler,
     )
+    deltas = [_delta(rank, match, story) for rank, match in enumerate(changed)]
     return Explanation(
         cause.cause,
         cause.phase,
         cause.why,
-        dispatches=tuple(
-            _delta(rank, match, story) for rank, match in enumerate(changed)
-        ),
-        unchanged=len(same),
-        rebased=len(rebased),
-        renamed_bytes=sum(
-            named_bytes(match.base, match.head) for match in (*same, *rebased)
-        ),
+        dispatches=tuple(deltas),
+        unchanged=counts["same"],
+        rebased=counts["rebased"],
+        renamed_bytes=renamed_bytes,
     )
 
 
 def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "changed"]:
     """Return whether an entry point is the same, only bound to other memory, or changed.
 
-    Of known code its numbers decide, else its source too.
+    The numbers decide where its code is known. Elsewhere its source decides, too.
     """
     base, head = match.base, match.head
     if base is None or head is None or base.sites != head.sites:
@@ -177,14 +181,8 @@ class _Story(NamedTuple):
     base_compiler: str
 
     def sources(self, match: Match) -> tuple[Source | None, Source | None]:
-        if match.base:
-            base = self.compared.base.source(match.base)
-        else:
-            base = None
-        if match.head:
-            head = self.compared.head.source(match.head)
-        else:
-            head = None
+        base = self.compared.base.source(match.base) if match.base else None
+        head = self.compared.head.source(match.head) if match.head else None
         return base, head
 
 
@@ -228,19 +226,13 @@ _Traced = tuple[PassChange | None, str]
 def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
     """Return the pass that parts the two sides of a dispatch, or why none is named."""
     base, head = match.base, match.head
-    if base:
-        base_trace = compared.base.cell.traces.get(base.name)
-    else:
-        base_trace = None
-    if head:
-        head_trace = compared.head.cell.traces.get(head.name)
-    else:
-        head_trace = None
+    base_trace = compared.base.cell.traces.get(base.name) if base else None
+    head_trace = compared.head.cell.traces.get(head.name) if head else None
     traces = [trace for trace in (base_trace, head_trace) if trace]
     if not traces:
         return None, ""
     parted = parting(base_trace, head_trace)
-    printed_for = next((t.printed_for for t in traces if t.printed_for), "")
+    printed_for = traces[0].printed_for or traces[-1].printed_for
     if parted.formed is not None and parted.formed.passed is not None:
         return _formed_by(parted, parted.formed.passed, printed_for), ""
     row = parted.row
@@ -251,10 +243,9 @@ def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> _Traced:
         return None, reason
     operations = parted.operations
     named = dict(islice(operations.items(), PASS_OPERATIONS))
+    growth = 0
     if row.head and row.base:
         growth = row.head.total - row.base.total
-    else:
-        growth = 0
     change = PassChange(
         name=row.name,
         operations=named,
@@ -288,18 +279,14 @@ def _formed_by(
 ) -> PassChange:
     """Return the pass that an experiment names.
 
-    With the operations that differ after it, or the dispatches.
+    It has the operations that differ after it, or the dispatches.
     """
-    row = parted.row
     operations = parted.operations
-    if row is None:
-        formed = [
-            row for row in parted.rows if row.level == PROGRAM and REGION in row.apart
-        ]
-        if formed:
-            operations = {REGION: formed[-1].apart[REGION]}
-        else:
-            operations = {}
+    if parted.row is None:
+        operations = {}
+        for row in parted.rows:
+            if row.level == PROGRAM and REGION in row.apart:
+                operations = {REGION: row.apart[REGION]}
     named = dict(islice(operations.items(), PASS_OPERATIONS))
     return PassChange(
         name=proof.name,
@@ -312,9 +299,9 @@ def _formed_by(
 
 
 def _difference(match: Match, cause: str | None, story: _Story) -> tuple[str, ...]:
-    """Return the smallest differing piece.
+    """Return the smallest piece that differs.
 
-    Of the IR where that differs, else of the configuration.
+    It is one of the IR where that differs, else one of the configuration.
     """
     base_source, head_source = story.sources(match)
     pair = (_digest(base_source), _digest(head_source))
@@ -351,7 +338,7 @@ def _folded_pair(compared: Compared, folded: Source) -> tuple[Source, Source] | 
 def _note(match: Match, delta: DispatchDelta, story: _Story, traced: _Traced) -> str:
     """Say what differs, or why that is not known.
 
-    Of a dispatch that a side alone has, its cause says all.
+    The cause of a dispatch that only one side has says all.
     """
     base, head = match.base, match.head
     compared = story.compared
@@ -418,24 +405,27 @@ def _sites_words(base: Dispatch, head: Dispatch) -> str:
     """Return `2 → 3 dispatch sites`; empty where both have as many."""
     if base.sites == head.sites:
         return ""
-    before, after = ("?" if row.sites is None else row.sites for row in (base, head))
+    before = "?" if base.sites is None else base.sites
+    after = "?" if head.sites is None else head.sites
     return f"{before} → {after} dispatch sites"
 
 
 def _made_late(match: Match, compared: Compared) -> str:
     """Say that the compiler made a dispatch after it formed all others.
 
-    Empty where it did not.
-
-    The phase that has the formed dispatches does not have this one. Data tiling makes
-    such ones, which encode tensors.
+    Empty where it did not. The phase that has the formed dispatches does not have this
+    dispatch. Data tiling makes such dispatches, which encode tensors.
     """
-    sides = [(compared.base, match.base), (compared.head, match.head)]
-    rows = [(side, row) for side, row in sides if row is not None]
-    if not any(side.is_late(row) for side, row in rows):
+    kinds = set[str]()
+    is_late = False
+    for side, row in ((compared.base, match.base), (compared.head, match.head)):
+        if row is not None:
+            kinds.add(row.kind)
+            is_late = is_late or side.is_late(row)
+    if not is_late:
         return ""
     description = "the compiler makes it after it forms dispatches"
-    if all(row.kind == "encode" for _, row in rows):
+    if kinds == {"encode"}:
         description = "it changes the encoding of a tensor"
     if match.base is None:
         return f"{description}, and only head has it"
@@ -482,7 +472,7 @@ def explanations(
 ) -> dict[CellKey, Explanation]:
     """Say why the cells changed that both sides measured.
 
-    Of a cell that fails the compiler's own words say all.
+    The compiler's own words say all about a cell that fails.
 
     `texts`: as `bot.explain.texts` has it.
     """
@@ -551,19 +541,20 @@ def headlined(
 ) -> Explanation:
     """Return the explanation with its waterfall, and the cause that this gives.
 
-    The waterfall is the change of the artifact by cause, to the byte.
+    The waterfall is the change of the artifact by cause, to the byte. Code counts under
+    the cause of its dispatch. The other bytes of executables count as `container`, the
+    program around them as `host`, and what the artifact adds of its own as `packaging`.
+    What cannot be told apart is `unknown`.
 
-    Code counts under the cause of its dispatch, what else is in executables as
-    `container`, the program around them as `host`, and what the artifact adds of its
-    own as `packaging`. What cannot be told apart is `unknown`. The cause is the largest
-    part's, `mixed` where that is under half of them all. A cell that moved no byte
-    keeps the cause of the first phase that differs, and has no waterfall where its size
-    is not known on both sides.
+    The cause is that of the largest part, `mixed` where that is under half of them all.
+    A cell that moved no byte keeps the cause of the first phase that differs. It has no
+    waterfall where its size is not known on both sides.
 
     `only_model`: nothing but the model's text differs between the sides: what is no
     code is its consequence.
     """
-    base_bytes, head_bytes = base.value("artifact_bytes"), head.value("artifact_bytes")
+    base_bytes = base.value("artifact_bytes")
+    head_bytes = head.value("artifact_bytes")
     if base_bytes is None or head_bytes is None:
         return explanation
     dispatches = explanation.dispatches
@@ -592,8 +583,8 @@ def headlined(
 def _headline(fallen: Explanation, explanation: Explanation) -> tuple[str | None, str]:
     """Return the cause of a cell, and why.
 
-    Of equal causes the earlier phase counts. No cause is named where as much is not
-    known.
+    The earlier phase counts where causes are equal. No cause is named where as many
+    bytes are not known.
 
     Args:
         fallen: the explanation with its waterfall, which is not empty.
@@ -602,10 +593,10 @@ def _headline(fallen: Explanation, explanation: Explanation) -> tuple[str | None
     falls = fallen.waterfall
     ranked = sorted(falls, key=lambda cause: (-abs(falls[cause]), cause != UNKNOWN))
     cause = ranked[0]
-    largest = [
-        f"{CAUSE_WORDS.get(name, name.replace('-', ' '))} {_signed(falls[name])}"
-        for name in ranked[:2]
-    ]
+    largest = []
+    for name in ranked[:2]:
+        words = CAUSE_WORDS.get(name, name.replace("-", " "))
+        largest.append(f"{words} {_signed(falls[name])}")
     if 2 * abs(falls[cause]) < sum(map(abs, falls.values())):
         return MIXED, f"no cause has half of the change: {', '.join(largest)}"
     if cause == UNKNOWN:
@@ -634,11 +625,8 @@ def _counted_words(cause: str, explanation: Explanation) -> str:
 
 def _parts_of(cause: str, parts: Sequence[PartDelta]) -> str:
     """Return the largest parts of a cause with their changes, and how many more it has."""
-    texts = [
-        f"{part.what} {_signed(part.change_bytes)}"
-        for part in parts
-        if part.cause == cause
-    ]
+    of_cause = [part for part in parts if part.cause == cause]
+    texts = [f"{part.what} {_signed(part.change_bytes)}" for part in of_cause]
     named = ", ".join(texts[:_NAMED_PARTS])
     if len(texts) <= _NAMED_PARTS:
         return named
@@ -664,24 +652,24 @@ def _rest(
 
     With the change of that code (`code_bytes`) it sums to the artifact's (`net_bytes`).
     """
-    # of artifacts whose parts are not known on a side, of none
-    changes = Counter(head.parts if base.parts else {})
-    changes.subtract(base.parts if head.parts else {})
+    changes = Counter[str]()
+    # Nothing is separated where the parts of an artifact are not known on a side.
+    if base.parts and head.parts:
+        changes.update(head.parts)
+        changes.subtract(base.parts)
     parts = list[PartDelta]()
+    text_bytes = -code_bytes
+    for part, size in changes.items():
+        if part in CODE:
+            text_bytes += size
+        else:
+            cause = _CAUSE_OF_PART.get(part, "container")
+            parts.append(PartDelta(cause, part_words(part), size))
     if changes:
-        text_bytes = sum(size for part, size in changes.items() if part in CODE)
-        parts += _text_parts(base, head, explanation, text_bytes - code_bytes)
-    parts += [
-        PartDelta(_CAUSE_OF_PART.get(part, "container"), part_words(part), size)
-        for part, size in changes.items()
-        if part not in CODE
-    ]
+        parts += _text_parts(base, head, explanation, text_bytes)
     unseparated = net_bytes - code_bytes - sum(part.change_bytes for part in parts)
-    parts.append(
-        PartDelta(
-            UNKNOWN, "parts of the artifact that could not be separated", unseparated
-        )
-    )
+    what = "parts of the artifact that could not be separated"
+    parts.append(PartDelta(UNKNOWN, what, unseparated))
     changed = [part for part in parts if part.change_bytes]
     return tuple(sorted(changed, key=lambda part: (-abs(part.change_bytes), part.what)))
 
@@ -713,11 +701,9 @@ def _text_parts(
 
 
 def _bytes_around(delta: DispatchDelta) -> int:
-    """Return what the executable of a dispatch has beside its code.
+    """Return the bytes beside the code in the executable of a dispatch on one side.
 
-    Where one side has it.
-
-    Signed: what only base has counts as gone. 0 where both sides have the dispatch.
+    What only base has is negative: it is gone. 0 where both sides have the dispatch.
     """
     if delta.base is not None and delta.head is not None:
         return 0

@@ -75,18 +75,16 @@ def turned(base: str, head: str) -> Mapping[str, str]:
 
     `1 → 8` for elements that differ, else both values.
     """
-    sides = without_operations(base, head)
-    base_knobs, head_knobs = map(knobs, sides)
-    names = [
-        name
-        for name in {**base_knobs, **head_knobs}
-        if base_knobs.get(name) != head_knobs.get(name)
-    ]
-    changes = {
-        name: _change(base_knobs.get(name, ()), head_knobs.get(name, ()))
-        for name in names
-    }
-    return changes or _on_other_operations(*sides)
+    base_parts, head_parts = without_operations(base, head)
+    base_knobs = knobs(base_parts)
+    head_knobs = knobs(head_parts)
+    changes = dict[str, str]()
+    for name in {**base_knobs, **head_knobs}:
+        base_values = base_knobs.get(name, ())
+        head_values = head_knobs.get(name, ())
+        if base_values != head_values:
+            changes[name] = _change(base_values, head_values)
+    return changes or _on_other_operations(base_parts, head_parts)
 
 
 def _on_other_operations(
@@ -94,15 +92,14 @@ def _on_other_operations(
 ) -> dict[str, str]:
     """Return the knobs whose values are the same, and on other operations.
 
-    Of as many operations on both sides.
+    None is known where the sides have not as many operations.
     """
     if len(base) != len(head):
         return {}
     changes = dict[str, str]()
-    for parts in zip(base, head, strict=True):
-        base_values, head_values = (
-            dict(_KNOB.findall(part[:_LONGEST])) for part in parts
-        )
+    for base_part, head_part in zip(base, head, strict=True):
+        base_values = dict(_KNOB.findall(base_part[:_LONGEST]))
+        head_values = dict(_KNOB.findall(head_part[:_LONGEST]))
         for name in {**base_values, **head_values}:
             if base_values.get(name) != head_values.get(name):
                 changes[name] = ON_OTHER_OPERATIONS
@@ -144,20 +141,14 @@ def _moved_numbers(
     base: tuple[str, ...], head: tuple[str, ...]
 ) -> list[tuple[str, str]] | None:
     """Return the pairs of numbers that differ; None where not only numbers do."""
-    if [_NUMBER.sub("0", value) for value in base] != [
-        _NUMBER.sub("0", value) for value in head
-    ]:
+    base_text = "; ".join(base)
+    head_text = "; ".join(head)
+    is_same = _NUMBER.sub("0", base_text) == _NUMBER.sub("0", head_text)
+    if not is_same or len(base) != len(head):
         return None
-    base_numbers = _NUMBER.findall("; ".join(base))
-    head_numbers = _NUMBER.findall("; ".join(head))
-    pairs = set(zip(base_numbers, head_numbers, strict=True))
-    return sorted(pair for pair in pairs if pair[0] != pair[1])
+    numbers = zip(_NUMBER.findall(base_text), _NUMBER.findall(head_text), strict=True)
+    return sorted(pair for pair in set(numbers) if pair[0] != pair[1])
 
-
-# The root causes: the deltas of all cells, clustered by what changed and not by where.
-# Each is in exactly one.
-#
-# A cluster's words are true of every delta in it, with the numbers of all of them.
 
 _NAMED_LIMIT = 3
 Delta = DispatchDelta | PartDelta
@@ -176,7 +167,7 @@ class _Member(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, CellKey, str]:
-        """The largest first, then by cell and name."""
+        """Return a key of the order: the largest first, then by cell and name."""
         if isinstance(self.delta, PartDelta):
             name = self.delta.what
         else:
@@ -273,9 +264,10 @@ def changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...] | None:
 def _needed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
     """Return the knobs that differ.
 
-    Only those that are needed, where an experiment says so.
+    Where an experiment says which knobs are needed, only those are returned.
     """
-    changes, proof = changed_knobs(delta), delta.proof
+    changes = changed_knobs(delta)
+    proof = delta.proof
     if changes is None:
         return ()
     if proof is None:
@@ -367,15 +359,14 @@ def _turned_words(
 ) -> str:
     """Return `vector_common_parallel 1 → 8`, and the other knobs that all of them turned.
 
-    Traits: what each turned.
+    `traits`: the knobs that each of them turned.
     """
     if change is None:
         return UNNAMED
     name, values = change
     if name == NOT_BY_VALUES:
         return name
-    knob_sets = [{knob for knob, _ in changes} for changes in traits]
-    common = set.intersection(*knob_sets) - {name}
+    common = set.intersection(*(set(dict(changes)) for changes in traits)) - {name}
     also = sorted(common, key=lambda knob: (knob != PIPELINE, knob))
     if not also:
         return f"{name} {values}"
@@ -413,36 +404,29 @@ def root_causes(
     for key in sorted(explanations):
         same_model = key.model not in changed_models
         for cause, delta, change_bytes in _moved(explanations[key]):
-            subject, trait = _clustered(
-                key, cause=cause, delta=delta, same_model=same_model
-            )
+            subject, trait = _clustered(key, cause, delta, same_model)
             if cause == "strategy" and not isinstance(delta, PartDelta):
                 backend = backends.get(key.target, key.target)
                 members = by_knobs.setdefault(backend, {}).setdefault(subject, [])
             else:
                 members = groups.setdefault((cause, subject), [])
-            members.append(
-                _Member(key=key, delta=delta, change_bytes=change_bytes, trait=trait)
-            )
+            members.append(_Member(key, delta, change_bytes, trait))
             whole_bytes += abs(change_bytes)
-    clusters = [
-        (cause, subject, members) for (cause, subject), members in groups.items()
-    ]
+    cells = {delta.key: delta for delta in deltas}
+    roots = list[RootCause]()
+    for (cause, subject), members in groups.items():
+        roots.append(_root_cause(cause, subject, members, cells, whole_bytes))
     for turned_by in by_knobs.values():
         for change, members in _by_knob(turned_by):
-            clusters.append(("strategy", change, members))
-    cells = {delta.key: delta for delta in deltas}
-    roots = [_root_cause(*cluster, cells, whole_bytes) for cluster in clusters]
-    return tuple(
-        sorted(
-            roots,
-            key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what),
-        )
+            roots.append(_root_cause("strategy", change, members, cells, whole_bytes))
+    roots.sort(
+        key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what)
     )
+    return tuple(roots)
 
 
 def _moved(explanation: Explanation) -> Iterator[tuple[str, Delta, int]]:
-    """Cause, delta and its change in bytes."""
+    """Yield the cause of each delta, the delta, and its change in bytes."""
     for delta in explanation.dispatches:
         yield delta.cause or UNKNOWN, delta, moved_bytes(delta) or 0
     for part in explanation.parts:
@@ -459,10 +443,9 @@ def _by_knob(
     `clusters`: knobs that differ, with the change of each → what turned just these, on
     one backend.
     """
-    sizes = {
-        changes: sum(abs(member.change_bytes) + 1 for member in members)
-        for changes, members in clusters.items()
-    }
+    sizes = Counter[Any]()
+    for changes, members in clusters.items():
+        sizes[changes] = sum(abs(member.change_bytes) + 1 for member in members)
     while True:
         weights: Counter[tuple[str, str]] = Counter()
         for changes in clusters:
@@ -473,10 +456,12 @@ def _by_knob(
             weights,
             key=lambda change: (change[0] != PIPELINE, -weights[change], change),
         )
-        turning = [changes for changes in clusters if change in changes]
-        members = [member for changes in turning for member in clusters.pop(changes)]
+        members = list[_Member]()
+        for changes in [changes for changes in clusters if change in changes]:
+            members += clusters.pop(changes)
         yield change, members
-    yield from ((None, members) for members in clusters.values())
+    for members in clusters.values():
+        yield None, members
 
 
 def _root_cause(
@@ -489,19 +474,22 @@ def _root_cause(
     example = min(members, key=lambda member: member.rank)
     by_target = dict[str, list[int]]()
     by_cell = Counter[CellKey]()
+    deltas = list[DispatchDelta]()
+    passes = dict[tuple[int, CellKey, str], PassChange]()
+    traced = list[int]()
     for member in members:
+        delta = member.delta
         by_target.setdefault(member.key.target, []).append(member.change_bytes)
         by_cell[member.key] += abs(member.change_bytes)
+        if isinstance(delta, PartDelta):
+            continue
+        deltas.append(delta)
+        if delta.passed:
+            passes.setdefault(member.rank, delta.passed)
+            if not delta.passed.printed_for:
+                traced.append(abs(member.change_bytes))
     total = _tally([member.change_bytes for member in members])
-    passed = [
-        (member, member.delta.passed)
-        for member in members
-        if isinstance(member.delta, DispatchDelta) and member.delta.passed
-    ]
-    traced = [
-        abs(member.change_bytes) for member, change in passed if not change.printed_for
-    ]
-    divided = _divided(members) if cause == "codegen" else []
+    divided = _divided(deltas) if cause == "codegen" else []
     parts = _parts(divided)
     traits = Counter(member.trait for member in members)
     return RootCause(
@@ -510,16 +498,16 @@ def _root_cause(
         targets=tuple(sorted(by_target)),
         models=tuple(sorted({key.model for key in by_cell})),
         cells=tuple(sorted(by_cell)),
-        dispatches=sum(isinstance(member.delta, DispatchDelta) for member in members),
+        dispatches=len(deltas),
         total=total,
         share=total.absolute_bytes / whole_bytes if whole_bytes else None,
         example=_example(example),
         by_cell=dict(by_cell),
         by_target={target: _tally(by_target[target]) for target in sorted(by_target)},
         command=_command(cells[example.key]),
-        passed=min(passed, key=lambda pair: pair[0].rank)[1] if passed else None,
+        passed=passes[min(passes)] if passes else None,
         traced=(len(traced), sum(traced)),
-        proof=_proof(subject, members),
+        proof=_proof(subject, members, deltas),
         parts=parts,
         divided=len(divided),
     )
@@ -534,14 +522,9 @@ def _command(delta: CellDelta) -> str:
     return ""
 
 
-def _divided(members: Sequence[_Member]) -> list[Carried]:
-    """Return the phases that carry the change of each member with a whole ladder."""
-    carried_changes = [
-        carried_by(member.delta)
-        for member in members
-        if isinstance(member.delta, DispatchDelta)
-    ]
-    return [carried for carried in carried_changes if carried is not None]
+def _divided(deltas: Sequence[DispatchDelta]) -> list[Carried]:
+    """Return the phases that carry the change of each dispatch with a whole ladder."""
+    return [carried for carried in map(carried_by, deltas) if carried is not None]
 
 
 def _parts(divided: Sequence[Carried]) -> dict[str, int]:
@@ -552,8 +535,13 @@ def _parts(divided: Sequence[Carried]) -> dict[str, int]:
     return {phase: size for phase, size in sums.items() if size}
 
 
-def _proof(subject: Hashable, members: Sequence[_Member]) -> Proof:
-    """Return what the experiments on all members say together."""
+def _proof(
+    subject: Hashable, members: Sequence[_Member], deltas: Sequence[DispatchDelta]
+) -> Proof:
+    """Return what the experiments on all members say together.
+
+    `deltas`: those of the members that are dispatches.
+    """
     if isinstance(subject, _Passed) and subject.experiment:
         moved_bytes = sum(abs(member.change_bytes) for member in members)
         return Proof(
@@ -562,11 +550,7 @@ def _proof(subject: Hashable, members: Sequence[_Member]) -> Proof:
             moved_bytes=moved_bytes,
             members=len(members),
         )
-    claims = [
-        claim_of(member.delta)
-        for member in members
-        if isinstance(member.delta, DispatchDelta)
-    ]
+    claims = list(map(claim_of, deltas))
     return joint_proof(claims, untried_why="" if claims else _NO_DISPATCH)
 
 
