@@ -70,7 +70,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def canonical(value: Any) -> bytes:
-    """Sorted keys, no blanks, UTF-8: equal values give equal bytes."""
+    """Return JSON with sorted keys, without blanks, in UTF-8: equal values give equal bytes."""
     return _ENCODER.encode(value)
 
 

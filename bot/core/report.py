@@ -10,8 +10,8 @@ import msgspec
 from bot.core.defaults import TriedDefault, TriedDefaults
 from bot.core.delta import CellDelta
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, Tally
+from bot.core.findings import Verdict
 from bot.core.json_text import decoded, require_schema
-from bot.core.policy import Verdict
 from bot.core.program import Family
 from bot.core.proof import UNPROVED, Proof
 from bot.core.record import Amount, Count, Record, Small, always

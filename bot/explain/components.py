@@ -17,7 +17,7 @@ from msgspec.structs import astuple, replace
 from bot.core.explanation import UNATTRIBUTED, Amounts, ComponentDelta
 from bot.core.program import Program
 from bot.core.snapshot import Cell
-from bot.explain.texts import per_object
+from bot.explain.kept_results import per_object
 
 # Name and glob of each; the first whose glob matches decides
 Sections = Sequence["tuple[str, str]"]
@@ -142,11 +142,10 @@ def name_places(
 ) -> Names:
     """Name every place that says something.
 
-    By the first section that matches, else by the tree's first levels.
-
-    There are as many levels, at most MAX_LEVELS, as keep the components at
-    MAX_COMPONENTS or below; the `*` of `encoder.layer.*.attention` does not count. In a
-    glob `/` and `.` are the same; `*.attention.*` also takes the attention itself.
+    The first section that matches names a place, else the tree's first levels. There are as
+    many levels, at most MAX_LEVELS, as keep the components at MAX_COMPONENTS or below;
+    the `*` of `encoder.layer.*.attention` does not count. In a glob `/` and `.` are the
+    same; `*.attention.*` also takes the attention itself.
     """
     # then a name without a slash is an operation's: `tfl.quantize`
     slashed = any("/" in place for place in places)
@@ -209,9 +208,7 @@ def _launched(
 ) -> dict[str, tuple[Mapping[Part, int], int]]:
     """Return entry point → the parts where it is launched.
 
-    Each with its number of sites.
-
-    And all of these.
+    Each part has its number of sites; the last number is that of all sites.
     """
     parts: dict[str, Counter[Part]] = {}
     for site in program.sites if program else ():
@@ -225,7 +222,7 @@ def _launched(
 def where(program: Program | None, names: Names) -> dict[str, str]:
     """Return entry point → the component where most of its sites are.
 
-    Of equals the first in the program's order.
+    The first in the order of the program counts where several have as many.
     """
     result = {}
     for entry, (parts, _) in _launched(program, names).items():
@@ -314,7 +311,7 @@ def _code_outside(cell: Cell, code: dict[Part, int]) -> int:
 def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:
     """Return name → the amounts of its parts, added up.
 
-    By component (level 0) or by full name (level 1).
+    `level`: 0 for names of components, 1 for full names.
     """
     groups: dict[str, list[Amounts]] = {}
     for part, amounts in parts.items():

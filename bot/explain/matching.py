@@ -20,9 +20,10 @@ from typing import NamedTuple
 from bot.core.metrics import METRICS
 from bot.core.program import Program, Source
 from bot.core.snapshot import Cell, Dispatch
-from bot.explain.texts import per_object
+from bot.explain.kept_results import per_object
 
-ADDED, REMOVED = "added", "removed"
+ADDED = "added"
+REMOVED = "removed"
 _ORDINAL = re.compile(r"^.*_dispatch_\d+_")
 
 
@@ -46,7 +47,7 @@ class IndexedCell:
         return bool(self.sources) and dispatch.executable not in self.sources
 
     def component(self, dispatch: Dispatch) -> str | None:
-        """Where most of the entry point's sites are."""
+        """Return where most of the entry point's sites are."""
         return self.components.get(dispatch.name)
 
 
@@ -95,10 +96,7 @@ def _binary(side: IndexedCell, row: Dispatch) -> Hashable | None:
 
 
 def is_opaque(side: IndexedCell) -> bool:
-    """Return whether nothing but the program's own text is known before there is code.
-
-    Of a compiler that is a command.
-    """
+    """Return whether the compiler is a command: then only the program text precedes code."""
     return (
         side.program is not None
         and not side.program.sources

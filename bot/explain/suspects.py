@@ -29,7 +29,7 @@ from bot.core.report import Report
 from bot.core.snapshot import Snapshot
 from bot.core.trace import REGION
 from bot.errors import BotError, InputError, Interrupted
-from bot.explain.root_causes import PIPELINE, turned
+from bot.explain.knobs import PIPELINE, turned
 from bot.system.files import whole_or_nothing
 from bot.system.git import Git
 from bot.system.processes import Cancel
@@ -408,9 +408,9 @@ def looked_up(
     source: CompilerHistory,
     touched: Collection[str] = (),
 ) -> tuple[list[Answer], str]:
-    """Return what is known of each clue, and why no more is.
+    """Return what is known of each clue, and why no more is known.
 
-    Nothing where both compilers are of one revision.
+    Nothing is looked up where both compilers are of one revision.
     """
     base, head = (side.compiler.revision for side in sides)
     touched_files = [clue.files(touched) for clue in clues]
@@ -521,10 +521,7 @@ def _looked(
 
 
 def _likely(clue: Clue, commits: Iterable[Commit]) -> list[Commit]:
-    """Return commits by what their messages speak of.
-
-    Those that change no code last.
-    """
+    """Return commits by what their messages speak of; those that change no code come last."""
     ranked = sorted(commits, key=lambda commit: -clue.score([commit], {})[0])
     return sorted(ranked, key=lambda commit: bool(_IDLE.search(commit.title)))
 
@@ -667,7 +664,8 @@ def github_source(
     ) -> _T:
         """Return what `read` takes of an answer.
 
-        From the cache, which keeps answers about full revisions, or GitHub.
+        The answer is from the cache, which keeps answers about full revisions, or from
+        GitHub.
         """
         address = f"{place}?{urlencode(query)}"
         key = hashlib.sha256(f"{api_url} {repository} {address}".encode()).hexdigest()

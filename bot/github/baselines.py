@@ -15,7 +15,8 @@ from typing import NamedTuple
 from msgspec import structs
 
 from bot.compiler.index import is_missing
-from bot.compiler.iree import flags_of, for_release
+from bot.compiler.iree import flags_of
+from bot.compiler.release_flags import for_release
 from bot.config.configuration import Config
 from bot.config.requirements import pinned_compiler
 from bot.core.baseline import Entry

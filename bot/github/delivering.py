@@ -19,24 +19,19 @@ from github.PullRequest import PullRequest
 from msgspec import structs
 
 from bot.config.configuration import Config
-from bot.core.asked import Asked
-from bot.core.delta import STATES
-from bot.core.publication import (
+from bot.core.acceptance import (
     APPROVAL_LABEL,
     Acceptance,
-    CheckRun,
-    CommentState,
-    Conclusion,
     Seen,
     accept,
-    alarms,
     approval_labels,
-    decode,
-    encode,
-    resolves,
     seen,
-    wants_comment,
 )
+from bot.core.asked import Asked
+from bot.core.check_run import CheckRun, Conclusion
+from bot.core.comment_state import CommentState, decode, encode
+from bot.core.delta import STATES
+from bot.core.publication import alarms, resolves, wants_comment
 from bot.core.report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.explain.suspects import github_source, with_suspects

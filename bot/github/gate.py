@@ -21,9 +21,9 @@ from msgspec import structs
 
 from bot.config.experiments import load_experiments
 from bot.core.asked import ANSWERED_APART, SIDES, Asked, Comment, Typed
+from bot.core.comment_state import CommentState, decode
 from bot.core.context import ActionInputs, Pull, RunContext
 from bot.core.json_text import canonical, decoded
-from bot.core.publication import CommentState, decode
 from bot.core.spec import COMMIT
 from bot.errors import BotError, InputError, Interrupted, NetworkError, UsageError
 from bot.github.delivering import set_outputs

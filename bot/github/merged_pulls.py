@@ -11,8 +11,8 @@ from typing import NamedTuple
 from github.PullRequest import PullRequest
 
 from bot.config.configuration import Config
+from bot.core.acceptance import Acceptance
 from bot.core.after_merge import MergedPull
-from bot.core.publication import Acceptance
 from bot.errors import NetworkError
 from bot.github.delivering import Destination, accepted_on
 from bot.github.opening import Services

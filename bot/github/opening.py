@@ -25,7 +25,8 @@ from bot.core.spec import MOVING, Sought, is_address, release_of
 from bot.errors import BotError, ConfigError, InputError, Interrupted, UsageError
 from bot.store.checkout import CheckedOut
 from bot.store.data_branch import DataBranch
-from bot.store.entries import DirectoryStore, Store
+from bot.store.directory import DirectoryStore
+from bot.store.entries import Store
 from bot.study.prepare import Request, Show, Work, is_snapshot
 from bot.study.run import SidePlan
 from bot.study.specs import named_file

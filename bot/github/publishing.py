@@ -21,7 +21,7 @@ from github.CheckRun import CheckRun as WrittenCheck
 from github.IssueComment import IssueComment
 from github.PaginatedList import PaginatedList
 
-from bot.core.publication import CheckRun, Conclusion
+from bot.core.check_run import CheckRun, Conclusion
 from bot.errors import NetworkError
 from bot.system.hub import Hub, explain, in_doubt, required
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 from msgspec import structs
 
 from bot.config.configuration import Config
+from bot.core.acceptance import accept
 from bot.core.baseline import Entry
-from bot.core.publication import accept
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Accepted, Snapshot
 from bot.errors import BotError, InputError, Interrupted, UsageError

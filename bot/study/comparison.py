@@ -24,8 +24,9 @@ from bot.config.configuration import Config, load_config
 from bot.config.requirements import pinned_here
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation, Step, StepCause
+from bot.core.findings import VerdictStatus, status_of
 from bot.core.planned import SIDES, only_cell
-from bot.core.policy import VerdictStatus, judge, status_of
+from bot.core.policy import judge
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
 from bot.core.snapshot import CellKey, Snapshot, other_version

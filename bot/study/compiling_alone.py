@@ -23,7 +23,7 @@ from bot.core.snapshot import Failure
 from bot.errors import MalformedBinary
 from bot.readers.artifact import read_executable
 from bot.readers.assemble import UNSPEAKABLE
-from bot.readers.elf import function_codes
+from bot.readers.object_code import function_codes
 from bot.system.files import temporary_directory, whole_or_nothing
 from bot.system.processes import run
 

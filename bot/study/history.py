@@ -26,7 +26,8 @@ from bot.core.study import SHORT, Study, Variant, named_apart, neighbours, of_co
 from bot.errors import CompilerUnavailable, InputError, UsageError
 from bot.explain.texts import Texts, no_texts
 from bot.store.data_branch import DataBranch
-from bot.store.entries import DirectoryStore, Store
+from bot.store.directory import DirectoryStore
+from bot.store.entries import Store
 from bot.study.comparison import reported, step_of
 from bot.study.prepare import Work, is_snapshot, load_snapshot
 from bot.study.run import SidePlan, measure_sides, recheck, repeat_unsteady

@@ -34,6 +34,7 @@ from bot.compiler.schedule import Task, Watcher, run_all
 from bot.compiler.toolchain import Toolchain
 from bot.config.configuration import Config
 from bot.core.delta import CellDelta, diff, distinct
+from bot.core.findings import Finding
 from bot.core.planned import (
     COMMON_FLAGS,
     LIFTED_LIMIT_FLAG,
@@ -42,7 +43,7 @@ from bot.core.planned import (
     PlannedCell,
     Target,
 )
-from bot.core.policy import Finding, judge
+from bot.core.policy import judge
 from bot.core.record import INT_LIMIT
 from bot.core.snapshot import (
     STATUSES,

@@ -13,7 +13,8 @@ from strategies import plain_snapshot, snapshots
 
 from bot.core.delta import STATES, CellDelta, MetricDelta, diff, exact_changes
 from bot.core.metrics import METRIC_IDS
-from bot.core.policy import LevelSpec, Ratio, Rule, judge
+from bot.core.policy import judge
+from bot.core.rules import LevelSpec, Ratio, Rule
 from bot.core.snapshot import (
     ASSEMBLED,
     FIRST,

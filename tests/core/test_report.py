@@ -11,8 +11,9 @@ from json_texts import report_to_json
 from replacing import replace
 
 from bot.core.metrics import METRIC_IDS
-from bot.core.policy import Amount, LevelSpec, Ratio, Rule, judge
+from bot.core.policy import judge
 from bot.core.report import REPORT_SCHEMA, Baseline
+from bot.core.rules import Amount, LevelSpec, Ratio, Rule
 from bot.core.snapshot import ModelEdit
 
 

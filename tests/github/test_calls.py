@@ -17,7 +17,7 @@ from replacing import replace
 from urllib3.connection import HTTPConnection
 from urllib3.exceptions import NewConnectionError, ProtocolError
 
-from bot.core.publication import Annotation, CheckRun
+from bot.core.check_run import Annotation, CheckRun
 from bot.errors import NetworkError
 from bot.github import repository
 from bot.github.publishing import Result, find, publish, publish_check

@@ -22,7 +22,7 @@ from bot.cli.main import main
 from bot.core.baseline import Entry
 from bot.core.snapshot import lines, rows_of
 from bot.store.data_branch import DataBranch
-from bot.store.entries import DirectoryStore
+from bot.store.directory import DirectoryStore
 from bot.system.git import Git
 from bot.system.processes import Cancel
 

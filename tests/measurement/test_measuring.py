@@ -43,7 +43,6 @@ from bot.compiler.ptxas import MISSING, Assembler, Ptxas, installed
 from bot.core.delta import diff
 from bot.core.metrics import METRIC_IDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
-from bot.core.policy import lasts
 from bot.core.snapshot import (
     ASSEMBLED,
     Cell,
@@ -54,6 +53,7 @@ from bot.core.snapshot import (
     SourceInfo,
     from_json,
 )
+from bot.core.this_machine import lasts
 from bot.errors import OutputError, UsageError
 from bot.study.cell import cell_of
 from bot.study.prepare import load_models

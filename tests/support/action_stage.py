@@ -33,7 +33,7 @@ from bot.core.report import Report
 from bot.core.snapshot import Snapshot, from_json
 from bot.errors import BotError
 from bot.github.action import act
-from bot.store.entries import DirectoryStore
+from bot.store.directory import DirectoryStore
 from bot.study.run import Progress
 from bot.system.processes import Cancel
 
