@@ -96,11 +96,8 @@ def _sources(cancel: Cancel) -> Iterator[Check]:
     from bot.core.spec import PROJECT, Places
 
     try:
-        stable = [
-            version
-            for version in offered(Places(), cancel, briefly=True)
-            if not version.is_prerelease
-        ]
+        versions = offered(Places(), cancel, briefly=True)
+        stable = [version for version in versions if not version.is_prerelease]
         yield (
             "package index",
             f"has {PROJECT} {stable[-1] if stable else 'in no release'}",

@@ -159,15 +159,17 @@ class Parser(argparse.ArgumentParser):
 
     def _is_flags_in_one(self, word: str) -> bool:
         """Return whether a word such as `-qh` consists of options without values."""
-        letters = [self._option_string_actions.get(f"-{letter}") for letter in word[1:]]
-        return not word.startswith("--") and all(
-            action is not None and action.nargs == 0 for action in letters
-        )
+        if word.startswith("--"):
+            return False
+        for letter in word[1:]:
+            action = self._option_string_actions.get(f"-{letter}")
+            if action is None or action.nargs != 0:
+                return False
+        return True
 
     def _refuse_option(self, name: str, hint: str = "") -> NoReturn:
-        names = [
-            option for option in self._option_string_actions if option.startswith("--")
-        ]
+        options = self._option_string_actions
+        names = [option for option in options if option.startswith("--")]
         self._refuse(name, "unknown option", hint or self._suggestion(name, names))
 
     def _suggestion(self, word: str, names: Collection[str]) -> str:

@@ -51,11 +51,9 @@ class HelpFormatter(argparse.HelpFormatter):
         return textwrap.wrap(text, width, break_on_hyphens=False)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        lines = (
-            fitted
-            for line in text.splitlines()
-            for fitted in _fitted(indent + line, width)
-        )
+        lines = list[str]()
+        for line in text.splitlines():
+            lines += _fitted(indent + line, width)
         return "\n".join(lines)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from bot.cli.grammar import Arguments, Parser
 from bot.cli.options import (
     add_flags,
@@ -101,12 +103,9 @@ def run(arguments: Arguments) -> None:
         files=files,
     )
     if not study.measured:
-        of_cells = (
-            row[place].reason
-            for place in range(len(study.variants))
-            for row in study.rows.values()
-        )
-        reasons = (*of_cells, *(variant.reason for variant in study.variants))
+        columns = zip(*study.rows.values(), strict=True)
+        reasons = [cell.reason for cell in chain.from_iterable(columns)]
+        reasons += [variant.reason for variant in study.variants]
         hint = next(filter(None, reasons), "")[:200]
         raise NoVerdict(
             "nothing was measured", where=str(out / "history.json"), hint=hint

@@ -141,7 +141,7 @@ def _remark(action: str, unpinned: str) -> str:
 
 
 def _steps(config: str, branch: str, action: str) -> Iterator[str]:
-    from bot.core.publication import APPROVAL_LABEL
+    from bot.core.acceptance import APPROVAL_LABEL
 
     if not action:
         yield (

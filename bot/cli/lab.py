@@ -58,11 +58,8 @@ def run(arguments: Arguments) -> None:
     if arguments.list or arguments.experiment is None:
         experiments = load_experiments(arguments.experiments)
         width = max(map(len, experiments))
-        lines = [
-            f"{name:{width}}  {clean(experiment.question)}"
-            for name, experiment in experiments.items()
-        ]
-        print(for_log("\n".join(lines)))
+        for name, experiment in experiments.items():
+            print(for_log(f"{name:{width}}  {clean(experiment.question)}"))
         return
     experiment = chosen_experiment(arguments.experiment, arguments.experiments)
     if experiment.targets:

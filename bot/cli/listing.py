@@ -9,6 +9,7 @@ from bot.cli.grammar import Arguments, Parser
 from bot.cli.options import add_config, add_globs
 
 if TYPE_CHECKING:
+    from bot.core.planned import PlannedCell
     from bot.study.prepare import Planned, Work
 
 EXAMPLES = ("code-size-bot targets --config quick --target vulkan",)
@@ -43,6 +44,10 @@ def run(arguments: Arguments) -> None:
         print(for_log("  ".join(cells).rstrip()))
 
 
+def _buildable(chosen: Planned) -> list[PlannedCell]:
+    return [cell for cell in chosen.cells if not cell.target.unsupported]
+
+
 def _models(chosen: Planned) -> list[tuple[str, ...]]:
     """Return a line for each model, below the headers."""
     from collections import Counter
@@ -50,9 +55,7 @@ def _models(chosen: Planned) -> list[tuple[str, ...]]:
     from bot.config.configuration import is_packaged
     from bot.show.filters import human
 
-    counts = Counter(
-        cell.key.model for cell in chosen.cells if not cell.target.unsupported
-    )
+    counts = Counter(cell.key.model for cell in _buildable(chosen))
     lines: list[tuple[str, ...]] = [("model", "builds", "size", "from")]
     for model in chosen.models:
         place = model.shown
@@ -69,14 +72,10 @@ def _targets(work: Work, chosen: Planned) -> list[tuple[str, ...]]:
 
     from bot.core.planned import short_names
 
-    backends = {
-        target.name: target.backend
-        for target in (*work.config.targets, *chosen.targets)
-    }
+    targets = (*work.config.targets, *chosen.targets)
+    backends = {target.name: target.backend for target in targets}
     short = short_names(backends, backends)
-    counts = Counter(
-        cell.key.target for cell in chosen.cells if not cell.target.unsupported
-    )
+    counts = Counter(cell.key.target for cell in _buildable(chosen))
     lines: list[tuple[str, ...]] = [
         ("target", "builds", "short name", "backend", "flags")
     ]

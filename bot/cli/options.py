@@ -244,9 +244,8 @@ def add_suspects(parser: Parser) -> None:
 def named_sides(arguments: Arguments) -> dict[str, str | None]:
     """Return what base and head are, named by position or by option.
 
-    None for a side without a name.
-
-    Raises UsageError for a third side, and for a side with two names.
+    None for a side without a name. Raises UsageError for a third side, and for a side
+    with two names.
     """
     sides: list[str] = arguments.sides
     if len(sides) > 2:

@@ -66,11 +66,10 @@ def run(arguments: Arguments) -> int:
     work = work_of(arguments, models=False)
     loaded = {side: load_snapshot(path) for side, path in files.items()}
     sides = work.selected(loaded)
-    whole = {
-        f"{side}.json": path
-        for side, path in files.items()
-        if sides[side] is loaded[side] and path.is_file()
-    }
+    whole = dict[str, Path]()
+    for side, path in files.items():
+        if sides[side] is loaded[side] and path.is_file():
+            whole[f"{side}.json"] = path
     baseline = Baseline(f"snapshot {files['base'].name}", sides["base"].source.sha)
     final = reported(
         work.config,
@@ -112,10 +111,8 @@ def _snapshot_files(arguments: Arguments) -> dict[str, Path]:
 def publish(report: Report, work: Work, whole: Mapping[str, Path] | None = None) -> int:
     """Write a report, with suspects where the request wants them, and show it.
 
-    Returns the exit code of its verdict.
-
-    A report without a verdict replaces no earlier one. `whole`: as `write_report` has
-    it.
+    Returns the exit code of its verdict. A report without a verdict replaces no earlier
+    one. `whole`: as `write_report` has it.
     """
     from bot.cli.work import place_of_nothing
     from bot.explain.suspects import with_suspects

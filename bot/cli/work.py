@@ -52,10 +52,8 @@ def work_of(
 ) -> Work:
     """Return the work that the arguments ask for.
 
-    The configuration is read with its models, or without them.
-
-    Whether the directory of `--out` can be written to is found out now, before an hour
-    of compiles.
+    The configuration is read with its models, or without them. Whether the directory of
+    `--out` can be written to is found out now, before an hour of compiles.
     """
     request = request_of(arguments, specs)
     config = load_config(request.config, models=models)
@@ -74,11 +72,8 @@ def request_of(
     `specs`: side, or `both` → SPEC.
     """
     values = vars(arguments)
-    same = {
-        name: values[name]
-        for name in ("jobs", "cache", "out", "shard", "suspects", "source")
-        if name in values
-    }
+    shared = {"jobs", "cache", "out", "shard", "suspects", "source"} & values.keys()
+    same = {name: values[name] for name in shared}
     return Request(
         specs={side: named_file(spec) for side, spec in (specs or {}).items() if spec},
         config=chosen_config(arguments.config, arguments.show.say),

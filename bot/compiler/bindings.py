@@ -10,8 +10,9 @@ import sys
 import threading
 from pathlib import Path
 
-from bot.compiler.toolchain import NO_BYTE_CODE, Toolchain
-from bot.core.policy import here
+from bot.compiler.bindings_python import NO_BYTE_CODE
+from bot.compiler.toolchain import Toolchain
+from bot.core.this_machine import here
 from bot.system.processes import Cancel, Worker
 
 IR_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "ir_worker.py"
@@ -141,13 +142,9 @@ def questions(directory: Path) -> dict[str, dict[str, Path]]:
     """
     files_by_question: dict[str, dict[str, Path]] = {}
     for question, phases in QUESTIONS.items():
-        files = (
-            (phase, min(directory.glob(f"*.{phase}.mlir"), default=None))
-            for phase in phases
-        )
-        files_by_question[question] = {
-            phase.partition(".")[2].replace("-", "_"): file
-            for phase, file in files
-            if file
-        }
+        files = dict[str, Path]()
+        for phase in phases:
+            for file in sorted(directory.glob(f"*.{phase}.mlir"))[:1]:
+                files[phase.partition(".")[2].replace("-", "_")] = file
+        files_by_question[question] = files
     return files_by_question

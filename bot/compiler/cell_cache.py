@@ -18,25 +18,25 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bot.compiler.diagnostics import processor
 from bot.compiler.importing import importer_version
 from bot.compiler.measuring_code import measured_by
 from bot.compiler.ptxas import assembler_of, installed
 from bot.compiler.storage import add, read, touch
+from bot.compiler.this_processor import processor
 from bot.core.digest import is_digest
 from bot.core.json_text import canonical, decoded
 from bot.core.metrics import OwnMetrics
 from bot.core.planned import PlannedCell
-from bot.core.policy import lasts
 from bot.core.program import Program
 from bot.core.record import Record
 from bot.core.snapshot import Cell
 from bot.core.snapshot_json import complete, key_of
+from bot.core.this_machine import lasts
 from bot.errors import BotError
 
 
 def digest_of(*parts: str | Sequence[str]) -> str:
-    """SHA-256 (hex) of parts, none of which can run into the next."""
+    """Return the SHA-256 (hex) of parts, none of which can run into the next."""
     return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
 
 
@@ -114,9 +114,9 @@ class CellCache:
 
 @dataclass(frozen=True, slots=True)
 class TextStore:
-    """IR texts on disk under `root`, by their digest.
+    """Keep IR texts on disk under `root`, by their digest.
 
-    For differences that people read, never for numbers.
+    They are for differences that people read, never for numbers.
     """
 
     root: Path

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from glob import iglob
-from itertools import chain
 from pathlib import Path
 from shlex import split
 
@@ -29,8 +28,9 @@ from msgspec import structs
 
 from bot.compiler.cell_cache import digest_of
 from bot.compiler.compiler import Compile, Compiled, Result, Session
-from bot.compiler.diagnostics import failure, require_room
+from bot.compiler.diagnostics import failure
 from bot.compiler.importing import lfs_pointer
+from bot.compiler.machine_limits import require_room
 from bot.compiler.outside import outside_of, packages_digest
 from bot.compiler.storage import COMPLETE, filled
 from bot.compiler.unpacked import digests_of, held, write_list
@@ -109,18 +109,11 @@ class CommandCompiler:
 
         They have as well what they read beside their model.
         """
-        digests = {
-            name: hashlib.sha256(data).hexdigest()
-            for name, data in self.sources.items()
-        }
+        lines = _digest_lines(self.sources)
         result = []
         for cell in cells:
             model = self.path_of(cell.model.path)
-            read = [
-                f"{name}\n{digest}"
-                for name, digest in sorted(digests.items())
-                if name != model
-            ]
+            read = [line for name, line in lines.items() if name != model]
             inputs = digest_of(read) if read else ""
             worded = structs.replace(cell, run=self._words(cell), inputs=inputs)
             result.append(structs.replace(worded, unlisted=self._unlisted(worded)))
@@ -146,11 +139,14 @@ class CommandCompiler:
             "out": OUT,
         }
         values["side"] = " ".join(self.side)
-        arguments = chain.from_iterable(
-            self.side if word == "{side}" else (word,) for word in self.command.run
-        )
+        words = list[str]()
+        for word in self.command.run:
+            if word == "{side}":
+                words += self.side
+            else:
+                words.append(word)
         return tuple(
-            _PLACEHOLDER.sub(lambda name: values[name[1]], word) for word in arguments
+            [_PLACEHOLDER.sub(lambda name: values[name[1]], word) for word in words]
         )
 
     def path_of(self, model: str) -> str:
@@ -164,7 +160,7 @@ class CommandCompiler:
         return path
 
     def at_work(self, session: Session) -> AbstractContextManager[Compile]:
-        """Ready for compiles; each has a folder of its own."""
+        """Make ready for compiles; each has a folder of its own."""
         return nullcontext(partial(self._compile, session))
 
     def _compile(self, session: Session, cell: PlannedCell, _layout: int) -> Result:
@@ -294,20 +290,23 @@ class CommandCompiler:
 
 
 def _digest(files: Mapping[str, bytes]) -> str:
-    """SHA-256 (hex) of files and their paths."""
-    return digest_of(
-        [
-            f"{name}\n{hashlib.sha256(data).hexdigest()}"
-            for name, data in sorted(files.items())
-        ]
-    )
+    """Return the SHA-256 (hex) of files and their paths."""
+    return digest_of([*_digest_lines(files).values()])
+
+
+def _digest_lines(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return path → the path with the file's SHA-256 (hex), in the paths' order."""
+    lines = dict[str, str]()
+    for name in sorted(files):
+        lines[name] = f"{name}\n{hashlib.sha256(files[name]).hexdigest()}"
+    return lines
 
 
 def any_of(globs: Sequence[str], name: str) -> bool:
     """Return True where a glob matches a file's path, or its name alone."""
+    file_name = name.rpartition("/")[2]
     return any(
-        fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob)
-        for glob in globs
+        fnmatchcase(name, glob) or fnmatchcase(file_name, glob) for glob in globs
     )
 
 
@@ -448,22 +447,18 @@ def _programs_of(
 
 def _sources(command: Command, root: Path) -> dict[str, bytes]:
     """Return the files that go along, and those that the command names."""
-    names = {
-        name
-        for glob in command.sources
-        for name in iglob(glob, root_dir=root, recursive=True)
-    }
-    names |= {word for word in command.run if not os.path.isabs(word)}
-    files = {
-        name: root / name
-        for name in names
-        if ".." not in Path(name).parts and os.path.isfile(root / name)
-    }
-    outside = [
-        name
-        for name, path in files.items()
-        if not path.resolve().is_relative_to(root.resolve())
-    ]
+    names = {word for word in command.run if not os.path.isabs(word)}
+    for glob in command.sources:
+        names.update(iglob(glob, root_dir=root, recursive=True))
+    files = dict[str, Path]()
+    outside = list[str]()
+    for name in names:
+        path = root / name
+        if ".." in Path(name).parts or not os.path.isfile(path):
+            continue
+        files[name] = path
+        if not path.resolve().is_relative_to(root.resolve()):
+            outside.append(name)
     if outside:
         raise CompilerUnavailable(
             "is outside of the configuration's folder", where=min(outside)

@@ -66,11 +66,11 @@ class Compiler(Protocol):
 
     @property
     def info(self) -> CompilerInfo:
-        """Which compiler this is."""
+        """Return which compiler this is."""
 
     @property
     def is_traced(self) -> bool:
-        """True where its passes can be printed over a dispatch."""
+        """Return True where its passes can be printed over a dispatch."""
 
     def in_its_words(
         self, side: str, cells: Sequence[PlannedCell], cancel: Cancel, /

@@ -18,16 +18,16 @@ from bot.compiler.devices import own_devices
 from bot.compiler.diagnostics import (
     Undumped,
     failure,
-    require_room,
     stack_figure_bytes,
     without_places,
 )
+from bot.compiler.machine_limits import require_room
 from bot.compiler.static_library import library_path, make_room_for_library
 from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.backends import BACKENDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG
-from bot.core.policy import is_local
 from bot.core.snapshot import NOT_SHIPPED, Failure
+from bot.core.this_machine import is_local
 from bot.errors import CompilerUnavailable, InputError
 from bot.system.files import (
     MOST_READ_BYTES,
@@ -62,15 +62,11 @@ _MOST_TABLE_BYTES = 1 << 26
 
 The statistics have one line, the stack usage a line for each function.
 """
-_GATED = frozenset(
-    f"{option}={backend.name}"
-    for option in (
-        "--iree-hal-target-backends",
-        "--iree-hal-local-target-device-backends",
-    )
-    for backend in BACKENDS
-    if backend.has_stack_gate
+_BACKEND_OPTIONS = (
+    "--iree-hal-target-backends",
+    "--iree-hal-local-target-device-backends",
 )
+_GATED = {backend.name for backend in BACKENDS if backend.has_stack_gate}
 _GATE = "stack-limit"  # The stage of a failure that is the stack gate's
 _PLACES = "--mlir-print-debuginfo"  # Keeps the model's own names in the phases
 _REQUIRED = {
@@ -83,10 +79,7 @@ _REQUIRED = {
 
 @dataclass(frozen=True, slots=True)
 class CompileSetup:
-    """How one side compiles.
-
-    With which compiler and measuring options, where, until when, and what reads its IR.
-    """
+    """How one side compiles: compiler, measuring options, place, deadline, and reader of IR."""
 
     toolchain: Toolchain
     session: Session
@@ -223,16 +216,15 @@ def timed(
             return Failure("read", error.what)
         if not outcome.ok:
             return failure(outcome, setup.session.timeout_seconds)
-        ends = {
-            _phase_of(path): path.stat().st_mtime_ns
-            for path in (directory / _PHASES).glob("*.mlir")
-        }
+        ends = dict[str, int]()
+        for path in (directory / _PHASES).glob("*.mlir"):
+            ends[_phase_of(path)] = path.stat().st_mtime_ns
         ends["artifact"] = (directory / ARTIFACT).stat().st_mtime_ns
         return TimedCompile(outcome.output, started.stat().st_mtime_ns, ends)
 
 
 def _phase_of(path: Path) -> str:
-    """`7.stream` of `model.7.stream.mlir`: the compiler's number, and its name."""
+    """Return `7.stream` of `model.7.stream.mlir`: the compiler's number, and its name."""
     return ".".join(path.name.split(".")[-3:-1])
 
 
@@ -278,12 +270,18 @@ def _collect(
     return Compiled(present, outcome.cpu_ms, outcome.peak_rss_kib, reasons=reasons)
 
 
+def _asks_for_stack_gate(flag: str) -> bool:
+    """Return True for a flag that chooses a backend whose stack the compiler limits."""
+    option, _, backend = flag.partition("=")
+    return option in _BACKEND_OPTIONS and backend in _GATED
+
+
 def _answers(
     setup: CompileSetup, argv: Sequence[str], directory: Path
 ) -> dict[str, bytes | None]:
     """Return file name → the bindings' answer about the dumped IR, or None."""
     answers = dict[str, bytes | None]()
-    is_gated = not _GATED.isdisjoint(argv)
+    is_gated = any(map(_asks_for_stack_gate, argv))
     for question, paths in questions(directory / "phases").items():
         if question == "allocas" and not is_gated:
             continue

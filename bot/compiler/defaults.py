@@ -12,12 +12,14 @@ from pathlib import Path
 
 import msgspec
 
+from bot.compiler.bindings_python import NO_BYTE_CODE
+from bot.compiler.compiler_digest import LIBRARY
 from bot.compiler.storage import add, read
-from bot.compiler.toolchain import LIBRARY, NO_BYTE_CODE, Toolchain
+from bot.compiler.toolchain import Toolchain
 from bot.core.defaults import OptionDefaults
 from bot.core.json_text import canonical, parse_json
-from bot.core.policy import here
 from bot.core.snapshot import Failure
+from bot.core.this_machine import here
 from bot.errors import InputError
 from bot.system.files import read_bounded, temporary_directory
 from bot.system.processes import Cancel, run

@@ -1,7 +1,4 @@
-"""The devices that a model names itself.
-
-The compiler then ignores the target of the command.
-"""
+"""Find the devices that a model names itself: the compiler then ignores the target."""
 
 from __future__ import annotations
 

@@ -5,26 +5,16 @@ The first diagnostics stay, without the IR that it dumps behind them.
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import os
-import platform
 import re
-import tempfile
-from collections.abc import Sequence
-from pathlib import Path
 
-from bot.core.policy import RAN_OUT, here
+from bot.compiler.machine_limits import blamed
 from bot.core.snapshot import Failure
-from bot.errors import InputError
-from bot.system.files import no_room
 from bot.system.processes import Outcome
 
 MOST_LINES = 12
 MOST_CHARACTERS = 1500
 LONGEST_LINE = 240
 _LONGEST_PENDING = 1 << 20
-RAN_OUT_LIKELY = f"{RAN_OUT}, most likely"  # What SIGKILL means
 
 _DIAGNOSTIC = re.compile(
     r"^\S.*?: ?(?:error|warning|note|remark): |^LLVM ERROR|^iree-compile: |^error: "
@@ -191,139 +181,5 @@ def without_places(text: str) -> str:
                 offset = match.end()
                 break
     parts.append(text[offset:])
-    return "\n".join(
-        line for line in "".join(parts).split("\n") if not line.startswith("#loc")
-    )
-
-
-# How the machine, and not the compiler, ends a compile: no room, no memory, a program
-# that cannot be started.
-
-
-# With less than this, a compile that went well may have left half a file
-_LEAST_FREE_BYTES = 1 << 20
-_NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
-_KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
-NO_MEMORY = re.compile(
-    r"out of memory|std::bad_alloc|Cannot allocate memory", re.IGNORECASE
-)
-_GROUP_LIMITS = (
-    "/sys/fs/cgroup/memory.max",
-    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-)
-_OTHERS = re.compile(
-    r"Too many open files|Read-only file system"
-    r"|Resource temporarily unavailable|Input/output error|Stale file handle|Permission"
-    r" denied"
-    r"|error while loading shared libraries",
-    re.IGNORECASE,
-)
-
-
-def require_room(outcome: Outcome, directory: Path) -> None:
-    """Refuse what was made in a directory that is full.
-
-    It is refused whether the compiler noticed or not.
-
-    Raises:
-        OutputError: there is no room.
-        InputError: the compiler removed the directory.
-    """
-    try:
-        stat = os.statvfs(directory)
-    except FileNotFoundError:
-        raise InputError("the compiler removed the folder that it worked in") from None
-    free_blocks = stat.f_bavail if os.geteuid() else stat.f_bfree
-    # some do not say how large they are
-    is_full = stat.f_blocks and free_blocks * stat.f_frsize < _LEAST_FREE_BYTES
-    if is_full or (not outcome.ok and _NO_ROOM.search(outcome.output)):
-        raise no_room(
-            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), tempfile.gettempdir()
-        )
-
-
-def processor(argv: Sequence[str]) -> str:
-    """Return what flags for the code of this very processor depend on.
-
-    Empty where no flag asks for such code.
-    """
-    if not any(flag.endswith("=host") for flag in argv):
-        return ""
-    kinds = {
-        line.partition(":")[2].strip()
-        for line in cpuinfo().splitlines()
-        if _KIND.match(line)
-    }
-    return "\n".join((platform.machine(), platform.processor(), *sorted(kinds)))
-
-
-def cpuinfo() -> str:
-    """Return what the kernel says of the processors; empty for nothing."""
-    try:
-        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def blamed(message: str, ending: Outcome) -> str:
-    """Return the message of a failure, marked where the machine refused.
-
-    It has the memory where that ran out. A compiler that reports no memory while it
-    holds little asked for far too much at once, as LLVM does where it has a size wrong:
-    that is its own crash, and is reported so.
-    """
-    if memory_text := _memory_words(ending):
-        return here(f"{memory_text}: {message}")
-    if _OTHERS.search(ending.output):
-        return here(message)
-    return message
-
-
-def _memory_words(ending: Outcome) -> str:
-    """Return that memory ran out, and how much there was.
-
-    Empty where nothing says so.
-
-    The kernel ends the largest process of a machine that is out of memory with SIGKILL,
-    and tells it nothing.
-    """
-    has_said = bool(NO_MEMORY.search(ending.output))
-    total_kib = memory_kib()
-    is_full = ending.peak_rss_kib is not None and 2 * ending.peak_rss_kib >= (
-        total_kib or 0
-    )
-    if not (is_full if has_said else ending.signal == "SIGKILL"):
-        return ""
-    certain = RAN_OUT if has_said else RAN_OUT_LIKELY
-    held_text = ""
-    if ending.peak_rss_kib:
-        held_text = f"the compiler held {_size(ending.peak_rss_kib)}"
-    if total_kib:
-        has = f"this machine has {_size(total_kib)}"
-    else:
-        has = ""
-    amounts = ", ".join(part for part in (held_text, has) if part)
-    if amounts:
-        return f"{certain} ({amounts})"
-    return certain
-
-
-def memory_kib() -> int | None:
-    """Return the memory that compiles may use at most.
-
-    It is the machine's, or less where its control group has a limit.
-    """
-    limits: list[int] = []
-    for path in _GROUP_LIMITS:
-        # `max`, or no such control group
-        with contextlib.suppress(OSError, ValueError):
-            limits.append(int(Path(path).read_text(encoding="ascii")))
-    with contextlib.suppress(OSError, ValueError):
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min((limit for limit in limits if limit), default=0) // 1024 or None
-
-
-def _size(kib: int) -> str:
-    if kib >= 1 << 20:
-        return f"{kib / (1 << 20):.1f} GiB"
-    return f"{kib / 1024:.0f} MiB"
+    lines = "".join(parts).split("\n")
+    return "\n".join([line for line in lines if not line.startswith("#loc")])

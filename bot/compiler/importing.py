@@ -14,12 +14,13 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from bot.compiler.bindings_python import NO_BYTE_CODE
 from bot.compiler.compiler import Session
 from bot.compiler.diagnostics import failure, trim
-from bot.compiler.toolchain import NO_BYTE_CODE, Toolchain
+from bot.compiler.toolchain import Toolchain
 from bot.core.planned import Model
-from bot.core.policy import here
 from bot.core.snapshot import Failure
+from bot.core.this_machine import here
 from bot.system.processes import run
 
 _IMPORTER = "iree.compiler.tools.import_onnx"

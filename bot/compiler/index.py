@@ -46,11 +46,9 @@ def is_missing(release: str, places: Places, cancel: Cancel) -> bool:
         text = ""
         if log.is_file():
             text = log.read_text(encoding="utf-8", errors="replace")
-    if any(
-        not _is_empty_index(match, places.project)
-        for match in _UNANSWERED.finditer(text)
-    ):
-        return False
+    for match in _UNANSWERED.finditer(text):
+        if not _is_empty_index(match, places.project):
+            return False
     releases = set(_versions(text, places.project))
     return bool(releases) and Version(release) not in releases
 
@@ -74,11 +72,9 @@ def _versions(text: str, project: str) -> Iterator[Version]:
     name = re.sub(
         "[-_.]+", "[-_.]+", re.escape(canonicalize_name(project)).replace(r"\-", "-")
     )
-    listed = [
-        version.strip()
-        for line in _OFFERED.findall(text)
-        for version in line.split(",")
-    ]
+    listed = list[str]()
+    for line in _OFFERED.findall(text):
+        listed += map(str.strip, line.split(","))
     files = re.findall(rf"(?i:{name})-(\d[^-/\s]*)-[^/\s]*\.whl", unquote(text))
     for version in (*listed, *files):
         try:

@@ -26,8 +26,10 @@ from bot.system.files import hashed, read_bounded
 _MOST_FILES = 10_000
 _MOST_BYTES = 2 << 30
 _PLUGINS = "IREE_LOAD_PLUGINS"
-_TOOLS = tuple(
-    f"IREE_LLVM_{kind}_LINKER_PATH" for kind in ("EMBEDDED", "SYSTEM", "WASM")
+_TOOLS = (
+    "IREE_LLVM_EMBEDDED_LINKER_PATH",
+    "IREE_LLVM_SYSTEM_LINKER_PATH",
+    "IREE_LLVM_WASM_LINKER_PATH",
 )
 """Variables by which `iree-compile` finds plugins and linkers."""
 _OBJECT = b"executable.object"
@@ -343,16 +345,13 @@ def _flags_shown(
         for flag in flags:
             printed = flag
             if kind_of(flag) == "paths":
-                paths = [
-                    path for path in paths_in(flag) if os.path.exists(reader.path(path))
-                ]
-                relative = [path for path in paths if not os.path.isabs(path)]
-                absolute = {
-                    path: os.path.normpath(reader.path(path)) for path in relative
-                }
-                from_top = {
-                    path: _from(place, top) or path for path, place in absolute.items()
-                }
+                absolute = dict[str, str]()
+                from_top = dict[str, str]()
+                for path in paths_in(flag):
+                    place = reader.path(path)
+                    if os.path.exists(place) and not os.path.isabs(path):
+                        absolute[path] = os.path.normpath(place)
+                        from_top[path] = _from(absolute[path], top) or path
                 printed = with_paths(flag, from_top)
                 places[printed] = with_paths(flag, absolute)
             result.append(printed)

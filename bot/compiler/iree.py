@@ -1,6 +1,6 @@
 """IREE as the compiler of a side.
 
-It is `iree-compile`, its measuring options, its bindings and its import of models.
+It runs `iree-compile`, its bindings and its import of models.
 """
 
 from __future__ import annotations
@@ -10,24 +10,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from msgspec.structs import replace
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from bot.compiler.bindings import working
 from bot.compiler.compiler import Compile, Compiler, Result, Session
 from bot.compiler.compiling import CompileInput, CompileSetup, compile_directly
-from bot.compiler.diagnostics import unknown_option
 from bot.compiler.importing import Importer
-from bot.compiler.toolchain import UNTHREADED, Toolchain
+from bot.compiler.iree_options import (
+    RENAMED,
+    known_measuring_options,
+    other_name,
+    unknown_option_of,
+)
+from bot.compiler.release_flags import for_release
+from bot.compiler.toolchain import Toolchain
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
-from bot.core.spec import release_in
-from bot.errors import CompilerUnavailable, UsageError
+from bot.errors import UsageError
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel, Outcome, run
+from bot.system.processes import Cancel
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Iree:
 
     @property
     def info(self) -> CompilerInfo:
-        """Which compiler this is."""
+        """Return which compiler this is."""
         return self.toolchain.info
 
     def in_its_words(
@@ -162,125 +164,6 @@ def unknown_to_all(
     return None
 
 
-# What one compiler understands: measuring options, and the names of options.
-#
-# All of it is asked with one trivial module, some 50 ms a question. Some options have
-# other names in other releases; as the compiler itself is asked which of two names it
-# knows, nightly builds and forks are right too. From 3.5.0 to 3.13.0 all other options
-# of the default configuration have one name.
-
-
-TRIVIAL = """module {
-  func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = arith.addf %a, %a : tensor<4xf32>
-    return %0 : tensor<4xf32>
-  }
-}
-"""
-
-# Each leaves a file in the compile's own directory and no trace in the artifact. Whole
-# compiles fill the cores, so that threads inside one only cost.
-MEASURING_OPTIONS = (
-    UNTHREADED,
-    "--dump-compilation-phases-to=phases",
-    "--stack-usage-file=stack-usage.txt",
-    "--iree-llvmcpu-keep-linker-artifacts",
-    "--iree-scheduling-dump-statistics-format=json",
-    "--iree-scheduling-dump-statistics-file=statistics.json",
-)
-
-RENAMED = "--iree-hip-", "--iree-rocm-"
-"""How options of rocm begin up to 3.10.0, and from 3.12.0 on; 3.11.0 knows both."""
-
-
-def other_name(flag: str) -> str:
-    """Return the flag as releases before or after the renaming call it.
-
-    The flag itself where they do not differ.
-    """
-    old, new = RENAMED
-    if flag.startswith(old):
-        return flag.replace(old, new, 1)
-    return flag.replace(new, old, 1)
-
-
-def unknown_option_of(
-    toolchain: Toolchain, flags: Sequence[str], scratch: Path, cancel: Cancel
-) -> str | None:
-    """Return the first of the flags' options that the compiler does not know.
-
-    Raises CompilerUnavailable.
-    """
-    outcome = _compile_input(toolchain, argv=flags, scratch=scratch, cancel=cancel)
-    if outcome.ok:
-        return None
-    return unknown_option(outcome.output)
-
-
-def known_measuring_options(
-    toolchain: Toolchain, scratch: Path, cancel: Cancel
-) -> tuple[str, ...]:
-    """Return the MEASURING_OPTIONS that this compiler knows.
-
-    Raises CompilerUnavailable where it cannot start at all.
-    """
-    options = list(MEASURING_OPTIONS)
-    while True:
-        outcome = _compile_input(
-            toolchain, argv=options, scratch=scratch, cancel=cancel
-        )
-        if outcome.ok:
-            unknown = None
-        else:
-            unknown = unknown_option(outcome.output)
-        remaining = [
-            option
-            for option in options
-            if unknown is None or option.partition("=")[0] != unknown
-        ]
-        if outcome.ok or len(remaining) == len(options):
-            break
-        options = remaining
-    if not outcome.ok:
-        lines = outcome.output.strip().splitlines()[:1] or [
-            f"exit code {outcome.exit_code}"
-        ]
-        raise CompilerUnavailable(
-            f"cannot compile a trivial module: {lines[0][:200]}",
-            where=toolchain.info.spec,
-        )
-    return tuple(options)
-
-
-def _compile_input(
-    toolchain: Toolchain, argv: Sequence[str], scratch: Path, cancel: Cancel
-) -> Outcome:
-    source = scratch / "trivial.mlir"
-    source.write_text(TRIVIAL, encoding="utf-8")
-    command = [
-        str(toolchain.binary),
-        "-",
-        *argv,
-        "--compile-to=input",
-        "-o",
-        str(scratch / "trivial.input"),
-    ]
-    outcome = run(
-        command,
-        cancel=cancel,
-        stdin=source,
-        cwd=scratch,
-        timeout_seconds=toolchain.patience_seconds,
-    )
-    if outcome.timed_out:
-        problem = (
-            "cannot compile a trivial module: not finished after"
-            f" {toolchain.patience_seconds:g} s"
-        )
-        raise CompilerUnavailable(problem, where=toolchain.info.spec)
-    return outcome
-
-
 def in_its_words(
     toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel
 ) -> tuple[PlannedCell, ...]:
@@ -335,37 +218,3 @@ def flags_of(command: str) -> list[str]:
     else:
         end = None
     return [min(word, other_name(word)) for word in arguments[start:end]]
-
-
-# Which flags a target has for one compiler, where the configuration gives it others in
-# ranges of releases.
-
-
-def for_release(
-    compiler: CompilerInfo, cells: Sequence[PlannedCell]
-) -> tuple[PlannedCell, ...]:
-    """Return the cells with the flags of this compiler's release.
-
-    Without ranges the targets stay as they are.
-    """
-    if not any(cell.target.releases for cell in cells):
-        return tuple(cells)
-    # what it leads to: `3.14.0` of `3.14.0rc20261101`, as a range from 3.14 on means
-    # those, too
-    try:
-        release = Version(release_in(compiler.spec) or compiler.version).base_version
-    except InvalidVersion:  # a build may call itself anything
-        release = ""
-    result = []
-    for cell in cells:
-        ranges = cell.target.releases
-        fitting = (
-            flags
-            for range_, flags in ranges
-            if release and SpecifierSet(range_).contains(release)
-        )
-        target = replace(
-            cell.target, flags=next(fitting, cell.target.flags), releases=()
-        )
-        result.append(replace(cell, target=target))
-    return tuple(result)

@@ -65,9 +65,10 @@ def tree_digest(sources: dict[str, bytes]) -> str:
 
 def _measuring_sources() -> dict[str, bytes]:
     package = Path(bot.__file__).parent
-    paths = sorted(
-        path for folder in MEASURING for path in (package / folder).rglob("*.py")
-    )
+    paths = list[Path]()
+    for folder in MEASURING:
+        paths += (package / folder).rglob("*.py")
+    paths.sort()
     return {path.relative_to(package).as_posix(): path.read_bytes() for path in paths}
 
 

@@ -1,6 +1,6 @@
-"""Find what the text of a command names outside of its folder.
+"""Find the files outside of its folder that the text of a command names.
 
-No key has the bytes of such files.
+No cache key covers the bytes of such files.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from bot.compiler.diagnostics import blamed, require_room
+from bot.compiler.machine_limits import blamed, require_room
 from bot.core.backends import NVIDIA
-from bot.core.policy import here
 from bot.core.reading import Assembled, PtxModule
+from bot.core.this_machine import here
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel, Outcome, run
 
@@ -49,7 +49,7 @@ class Ptxas:
 
     @property
     def name(self) -> str:
-        """What tells its figures from those of another: `ptxas 12.9.86 -O3`."""
+        """Return what tells its figures from those of another: `ptxas 12.9.86 -O3`."""
         return f"ptxas {self.version} {LEVEL}"
 
 
@@ -62,14 +62,11 @@ def program_of(package: str, pattern: str) -> tuple[Path, str] | None:
         package_distribution = distribution(package)
     except PackageNotFoundError:
         return None
-    files = (
-        Path(str(file.locate()))
-        for file in package_distribution.files or ()
-        if file.match(pattern)
-    )
-    return next(
-        ((file, package_distribution.version) for file in files if file.is_file()), None
-    )
+    for name in package_distribution.files or ():
+        file = Path(str(name.locate()))
+        if name.match(pattern) and file.is_file():
+            return file, package_distribution.version
+    return None
 
 
 @cache

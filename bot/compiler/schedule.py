@@ -36,10 +36,9 @@ def run_all(
 ) -> None:
     """Run the tasks on `jobs` threads.
 
-    The first error is raised when all have stopped, and no task begins after it.
-
-    Ctrl-C (or a SIGTERM turned into an exception) calls `interrupt`, waits for the
-    threads, and is raised again.
+    The first error is raised when all have stopped, and no task begins after it. Ctrl-C
+    (or a SIGTERM turned into an exception) calls `interrupt`, waits for the threads,
+    and is raised again.
     """
     waiting = sorted(tasks, key=lambda task: (-task.cost, task.name))[::-1]
     running = set[int]()
@@ -64,10 +63,8 @@ def run_all(
         running.remove(number)
         changed.put(None)
 
-    unstarted = [
-        Thread(target=work, args=(number,))
-        for number in range(min(max(1, jobs), len(waiting)))
-    ]
+    numbers = range(min(max(1, jobs), len(waiting)))
+    unstarted = [Thread(target=work, args=(number,)) for number in numbers]
     interruptions = list[BaseException]()
     while running or (waiting and not errors):
         try:

@@ -1,4 +1,4 @@
-"""Static libraries of llvm-cpu: an object file beside the artifact.
+"""Find the static library of llvm-cpu: an object file beside the artifact.
 
 The artifact has no machine code then.
 """
@@ -16,10 +16,8 @@ _LINK_STATIC = "--iree-llvmcpu-link-static"
 def library_path(argv: Sequence[str], directory: Path) -> Path | None:
     """Return where a compile in `directory` writes its static library.
 
-    None where its flags ask for none.
-
-    The compiler gives any path the suffix `.o`. It writes no library where it links
-    embedded libraries.
+    None where its flags ask for none. The compiler gives any path the suffix `.o`. It
+    writes no library where it links embedded libraries.
     """
     options = [flag.partition("=") for flag in argv]
     if not any(option == _LINK_STATIC for option, _, _ in options):

@@ -14,19 +14,15 @@ but that. The same files give the same digest, wherever they are.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
 import re
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.compiler.storage import read
+from bot.compiler.bindings_python import interpreter
+from bot.compiler.compiler_digest import NATIVE_BINARY, compiler_digest
 from bot.compiler.wheels import INDEX, fetch_release, newest, only_fitting, unpack
-from bot.core.policy import here
 from bot.core.snapshot import CompilerInfo
 from bot.core.spec import (
     MOVING,
@@ -37,34 +33,14 @@ from bot.core.spec import (
     meant_spec,
     release_of,
 )
-from bot.errors import CompilerUnavailable, OutputError
-from bot.system.files import hashed, write_atomically
+from bot.core.this_machine import here
+from bot.errors import CompilerUnavailable
 from bot.system.processes import Cancel, Outcome, run
 
 UNTHREADED = (  # Whole compiles fill the cores, so that threads inside one only cost
     "--mlir-disable-threading"
 )
-LIBRARY = "libIREECompiler.so"
-_BESIDE = ("iree-lld", "lib*.so*", "iree_platform_libs/**/*")
-"""What the compiler reads beside its binary.
 
-The linker, the libraries, and the device code that the compiler links in.
-"""
-_IN_LIB = (f"{LIBRARY}*", "iree_platform_libs/**/*")
-"""What lies in `lib` of a build directory, which has its binaries in `tools`."""
-_SHARED = "lib*.so*"  # of a build whose libraries are shared ones
-_OF_THE_SYSTEM = (Path("/lib"), Path("/usr/lib"))
-_BINDINGS = ("iree/compiler/**/*.py", "iree/compiler/_mlir_libs/*.so")
-# Longer than the kernel's clock takes to go on: until then a file can change and keep
-# its times
-_TICK_SECONDS = 0.02
-
-
-NATIVE_BINARY = Path("iree/compiler/_mlir_libs/iree-compile")
-"""The native binary inside a wheel.
-
-The `iree-compile` in `bin/` is a Python script that costs up to a second a call.
-"""
 
 _VERSION = re.compile(r"IREE compiler version (\S+)(?: @ ([0-9a-f]{7,40}))?")
 _BINARY_PLACES = (
@@ -151,43 +127,6 @@ def resolve(
         patience_seconds=patience,
         python=python or sys.executable,
     )
-
-
-_LOADS = (
-    "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['numpy'] = None; import"
-    " iree.compiler.ir"
-)
-# Byte code beside the bindings is neither read nor written: anybody who ran a compiler
-# may have written it.
-NO_BYTE_CODE = ("-B", "-X", f"pycache_prefix={os.devnull}/none")
-_PYTHONS = [f"python3.{minor}" for minor in range(9, 20)]
-
-
-def interpreter(root: Path, cancel: Cancel) -> str | None:
-    """Return the Python that loads the MLIR bindings below `root`.
-
-    It is this one, else one on PATH that is seen to load them. Empty where there is
-    none, None where there are no bindings.
-    """
-    libraries = [path.name for path in (root / NATIVE_BINARY.parent).glob("_mlir.*")]
-    if not libraries:
-        return None
-    if any(
-        name.startswith(f"_mlir.{sys.implementation.cache_tag}-") for name in libraries
-    ):
-        return sys.executable
-    other_names = (
-        os.path.join(place, name) for name in _PYTHONS for place in os.get_exec_path()
-    )
-    for python in (sys.executable, *filter(os.path.exists, other_names)):
-        with contextlib.suppress(OSError):
-            if run(
-                [python, "-I", *NO_BYTE_CODE, "-c", _LOADS, str(root)],
-                cancel=cancel,
-                timeout_seconds=60,
-            ).ok:
-                return python
-    return ""
 
 
 def _locate(
@@ -282,12 +221,9 @@ def _from_directory(
         return _unpacked(
             unpack(only_fitting(wheel_files, directory), cache, say=say), directory.name
         )
-    binaries = [
-        path
-        for place in _BINARY_PLACES
-        for path in sorted(directory.glob(place))
-        if path.is_file()
-    ]
+    binaries = list[Path]()
+    for place in _BINARY_PLACES:
+        binaries += filter(Path.is_file, sorted(directory.glob(place)))
     if native := next((path for path in binaries if not _is_script(path)), None):
         return *_from_binary(native, where)[:2], directory.name
     problem = "holds no iree-compile"
@@ -316,64 +252,3 @@ def _ask_version(
             f"does not answer --version within {patience_seconds:g} s", where=where
         )
     return outcome
-
-
-def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
-    """SHA-256 (hex) over the compiler's files and names.
-
-    Raises CompilerUnavailable where they change meanwhile.
-    """
-    # of two places a file of one name each
-    files = [*dict.fromkeys(_files(binary, bindings))]
-    identity = _identity(files)
-    memo = cache / "digests" / hashlib.sha256(identity.encode()).hexdigest()
-    stored_digest = read(memo).decode("ascii", "replace")
-    if re.fullmatch(r"[0-9a-f]{64}", stored_digest):
-        return stored_digest
-    time.sleep(_TICK_SECONDS)
-    digest = hashlib.sha256(
-        "".join(f"{name}\0{hashed(path)}\n" for name, path in files).encode()
-    ).hexdigest()
-    if _identity([*dict.fromkeys(_files(binary, bindings))]) != identity:
-        hint = "wait until the build is done"
-        raise CompilerUnavailable(
-            "changed while the bot was reading it", where=binary.name, hint=hint
-        )
-    with contextlib.suppress(OutputError):  # only the next run's time is lost
-        write_atomically(memo, digest.encode())
-    return digest
-
-
-def _files(binary: Path, bindings: Path | None) -> Iterator[tuple[str, Path]]:
-    """Yield name within the compiler → file.
-
-    The order is the same everywhere.
-    """
-    yield "iree-compile", binary
-    libraries = binary.parent.parent / "lib"
-    in_lib = [*_IN_LIB]
-    if libraries not in _OF_THE_SYSTEM:
-        in_lib.append(_SHARED)
-    places = [("", binary.parent, _BESIDE), ("", libraries, in_lib)]
-    if bindings is not None:
-        places.append(("python/", bindings, _BINDINGS))
-    for prefix, root, patterns in places:
-        for pattern in patterns:
-            files = sorted(
-                (path.relative_to(root).as_posix(), path)
-                for path in root.glob(pattern)
-                if path.is_file()
-            )
-            yield from ((prefix + name, path) for name, path in files)
-
-
-def _identity(files: Sequence[tuple[str, Path]]) -> str:
-    """Return what tells a file from any other, and from itself before a change."""
-    rows = []
-    for name, path in files:
-        stat = path.stat()
-        times = (stat.st_mtime_ns, stat.st_ctime_ns)
-        rows.append(
-            f"{name}\0{path}\0{stat.st_dev} {stat.st_ino} {stat.st_size} {times}"
-        )
-    return "\n".join(rows)

@@ -56,7 +56,7 @@ class _Found:
 
     @property
     def identity(self) -> str:
-        """What the kernel says of all files.
+        """Return what the kernel says of all files.
 
         It changes whenever somebody writes to one.
         """
@@ -88,10 +88,9 @@ def write_list(folder: Path, wheel: tuple[str, ...] = ()) -> None:
     `wheel`: the digests of the wheel that was unpacked.
     """
     files_found = _found(folder, byte_code=False)
-    files = {
-        name: _File(path.stat().st_size, hashed(path))
-        for name, path in files_found.files.items()
-    }
+    files = dict[str, _File]()
+    for name, path in files_found.files.items():
+        files[name] = _File(path.stat().st_size, hashed(path))
     write_atomically(folder / LIST, canonical(_Listed(wheel, files, files_found.links)))
 
 
@@ -159,13 +158,10 @@ def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
     if _known.get(home.absolute()) == identity:
         return ""
     names = {*listed.files, *listed.links, *files_found.files, *files_found.links}
-    changes = (
-        f"{printable(name)} {change}"
-        for name in sorted(names)
-        if (change := _change(name, listed, files_found))
-    )
-    if first := next(changes, ""):
-        return first
+    for name in sorted(names):
+        change = _change(name, listed, files_found)
+        if change:
+            return f"{printable(name)} {change}"
     if not (home / LIST).is_file():
         with contextlib.suppress(OutputError):  # a cache that can only be read
             write_atomically(home / LIST, canonical(listed))
@@ -233,10 +229,8 @@ def _list_of(home: Path) -> _Listed | None:
     records = list(home.glob("*.dist-info/RECORD"))
     if len(records) != 1:
         return None
-    files = {
-        name: _File((home / name).stat().st_size, hashed(home / name))
-        for name in (COMPLETE,)
-    }
+    complete = home / COMPLETE
+    files = {COMPLETE: _File(complete.stat().st_size, hashed(complete))}
     record_name = records[0].relative_to(home).as_posix()
     text = read_bounded(records[0], record_name, _MOST_LIST_BYTES).decode(
         "utf-8", "replace"

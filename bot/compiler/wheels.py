@@ -179,10 +179,8 @@ def pip(
 
     `scratch`: where what is downloaded goes, and what pip needs for a while.
     """
-    pattern = re.compile("PIP_.*|(?i:.*_proxy)")
-    environment = {
-        name: value for name, value in os.environ.items() if pattern.fullmatch(name)
-    }
+    passed = filter(re.compile("PIP_.*|(?i:.*_proxy)").fullmatch, os.environ)
+    environment = {name: os.environ[name] for name in passed}
     always = ("--only-binary=:all:", "--disable-pip-version-check", "--no-input")
     # -I: nothing of the current directory is run
     argv = [
@@ -246,9 +244,8 @@ def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
     If there is a choice, it is for this Python.
     """
     fitting = [wheel for wheel in candidates if _fits(wheel)]
-    exact = [
-        wheel for wheel in fitting if not _tags(wheel).isdisjoint(sys_tags())
-    ] or fitting
+    own_tags = set(sys_tags())
+    exact = [wheel for wheel in fitting if _tags(wheel) & own_tags] or fitting
     if len(exact) == 1:
         return exact[0]
     names = ", ".join(wheel.name for wheel in exact or candidates)
@@ -331,11 +328,9 @@ def offered(
 ) -> tuple[Version, ...]:
     """Return all releases for this machine and Python, the oldest first.
 
-    Pre-releases are among them. Raises CompilerUnavailable.
-
-    A run has one `cancel`: the answer to the first question is the answer of all of its
-    run. `briefly`: in one short request, for somebody who only asks whether the index
-    is there.
+    Pre-releases are among them. Raises CompilerUnavailable. A run has one `cancel`: the
+    answer to the first question is the answer of all of its run. `briefly`: in one
+    short request, for somebody who only asks whether the index is there.
     """
     patience = ["--retries=2"]
     limit_seconds: float = 120
@@ -389,14 +384,14 @@ def newest(moving: str, places: Places, cancel: Cancel) -> str:
 def between(old: str, new: str, places: Places, cancel: Cancel) -> tuple[str, ...]:
     """Return the releases strictly between two, on the way from the first.
 
-    Pre-releases only where one of the two is one.
+    Pre-releases are among them only where one of the two is a pre-release.
     """
-    first, last = sorted(ends := (Version(old), Version(new)))
+    first, last = sorted([Version(old), Version(new)])
     dated = first.is_prerelease or last.is_prerelease
-    inside = [version for version in offered(places, cancel) if first < version < last]
-    ordered = inside if ends[0] == first else inside[::-1]
-    return tuple(
-        full_version(version)
-        for version in ordered
-        if dated or not version.is_prerelease
-    )
+    releases = list[str]()
+    for version in offered(places, cancel):
+        if first < version < last and (dated or not version.is_prerelease):
+            releases.append(full_version(version))
+    if Version(old) != first:
+        releases.reverse()
+    return tuple(releases)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -18,23 +18,22 @@ from bot.config.targets import (
     require_fit_for_iree,
 )
 from bot.config.thresholds import RuleKeys, parse_rules
-from bot.config.yaml_file import (
+from bot.config.yaml_file import KeyPath, YamlFile, read_yaml
+from bot.config.yaml_problems import Plain
+from bot.config.yaml_types import (
     END,
     Flag,
     Flags,
-    KeyPath,
     Keys,
-    Plain,
     Spec,
     Text,
-    YamlFile,
     distinct,
     examples,
     except_beside,
     pattern,
     read_as,
-    read_yaml,
 )
+from bot.core.findings import Status
 from bot.core.metrics import (
     METRIC_BY_ID,
     MOST_OWN,
@@ -46,8 +45,8 @@ from bot.core.metrics import (
 )
 from bot.core.near import near_or_known, nearest
 from bot.core.planned import Target
-from bot.core.policy import DEFAULT_STATES, Rule, Status, misfit
 from bot.core.record import Small
+from bot.core.rules import DEFAULT_STATES, Rule, misfit
 from bot.core.spec import PROJECT, Command, Places, is_address, refused_link
 from bot.errors import ConfigError
 
@@ -450,16 +449,16 @@ class Config(Small, frozen=True):
 
     @property
     def metrics(self) -> OwnMetrics:
-        """Those of the compiler's own."""
+        """Return the metrics that the compiler declares."""
         if self.command:
             return self.command.metrics
         return ()
 
 
 def configs_dir() -> Path:
-    """Where default.yml, schema.json and the default suite are.
+    """Return the folder of default.yml, schema.json and the default suite.
 
-    In an installed package or a checkout.
+    It is the installed package's, or the checkout's.
     """
     package = Path(__file__).resolve().parents[1]
     places = (package / "_data" / "configs", package.parent / "configs")
@@ -498,12 +497,12 @@ def config_in(folder: Path) -> str:
 def find_config(directory: Path) -> Path | None:
     """Return the configuration of a folder, else of the nearest above it in its repository.
 
-    Relative to the folder.
+    The path is relative to the folder.
     """
-    paths = (
-        folder / name for folder in _up_to_top(directory) if (name := config_in(folder))
-    )
-    return next((Path(os.path.relpath(path, directory)) for path in paths), None)
+    for folder in _up_to_top(directory):
+        if name := config_in(folder):
+            return Path(os.path.relpath(folder / name, directory))
+    return None
 
 
 def _up_to_top(directory: Path) -> list[Path]:
@@ -511,17 +510,12 @@ def _up_to_top(directory: Path) -> list[Path]:
 
     Itself alone where there is no repository.
     """
-    above = [directory, *directory.parents]
-    return above[
-        : next(
-            (
-                number
-                for number, folder in enumerate(above, 1)
-                if (folder / ".git").exists()
-            ),
-            1,
-        )
-    ]
+    folders = list[Path]()
+    for folder in (directory, *directory.parents):
+        folders.append(folder)
+        if (folder / ".git").exists():
+            return folders
+    return [directory]
 
 
 def top_above(folder: Path) -> Path:
@@ -535,9 +529,7 @@ def top_above(folder: Path) -> Path:
 def chosen_config(path: Path | None, say: Callable[[str], None]) -> Path | None:
     """Return the configuration that was named, else the one that is found here, which is told.
 
-    None for the packaged one.
-
-    Raises ConfigError where what was named is not there.
+    None for the packaged one. Raises ConfigError where what was named is not there.
     """
     if path is None:
         nearest_path = find_config(Path.cwd())
@@ -572,11 +564,10 @@ class _Layer(NamedTuple):
 def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     """Read a configuration file, or the packaged default.
 
-    Raises ConfigError naming file, line and key.
-
-    A key that the file leaves out is taken from default.yml, whole; only `states` and
-    `baseline` are completed entry by entry, and `compiler` is never taken from there:
-    its pins are an example's, and nobody asked to compare those.
+    Raises ConfigError naming file, line and key. A key that the file leaves out is
+    taken from default.yml, whole; only `states` and `baseline` are completed entry by
+    entry, and `compiler` is never taken from there: its pins are an example's, and
+    nobody asked to compare those.
 
     `models`: False where the rules are wanted without the models, which need not be
     there; what matches none is then not refused, either.
@@ -623,16 +614,19 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
         "states": msgspec.to_builtins(configured.states),
         "templates": _templates(file, configured),
         "components": _component_globs(configured),
-        "repeats": tuple(
-            (model, target) for model, listed in repeats.items() for target in listed
-        ),
+        "repeats": tuple(_pairs_of(repeats)),
     }
-    as_written = {
-        name: getattr(configured, name)
-        for name in Config.__struct_fields__
-        if name not in resolved
-    }
-    return Config(**as_written, **resolved)
+    for name in Config.__struct_fields__:
+        if name not in resolved:
+            resolved[name] = getattr(configured, name)
+    return Config(**resolved)
+
+
+def _pairs_of(repeats: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Yield each model with each of its targets."""
+    for model, targets in repeats.items():
+        for target in targets:
+            yield model, target
 
 
 def _measured_models(
@@ -705,9 +699,9 @@ def read_ours(path: Path, kind: type[_T]) -> tuple[YamlFile, _T]:
 
 
 def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:
-    """Pages as they are written, which are never told again when refused.
+    """Return the places of wheels: pages as they are written, directories from this file's.
 
-    Directories from this file's own.
+    An error never repeats a page that is refused.
     """
     places = []
     for link in (
@@ -733,22 +727,20 @@ def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:
 
 def _command(file: YamlFile, entry: CompilerKeys) -> Command:
     if built_in := next((id_ for id_ in entry.metrics if id_ in METRIC_BY_ID), None):
-        message, hint = (
-            f"{built_in} is a built-in metric",
-            "choose another id, or remove it",
-        )
+        message = f"{built_in} is a built-in metric"
+        hint = "choose another id, or remove it"
         raise file.error(("compiler", "metrics", built_in), message, hint)
-    metrics = tuple(
-        OwnMetric(
+    metrics = []
+    for id_, metric in sorted(entry.metrics.items()):
+        own_metric = OwnMetric(
             id=id_,
             unit=metric.unit,
             label=metric.label or id_.replace("_", " "),
             about=metric.about or f"of facts.json: {id_}",
             rule=metric.rule,
         )
-        for id_, metric in sorted(entry.metrics.items())
-    )
-    words_of_entry = entry.package, entry.sources, entry.stages, metrics
+        metrics.append(own_metric)
+    words_of_entry = entry.package, entry.sources, entry.stages, tuple(metrics)
     return Command(
         entry.run, entry.artifacts, str(file.path.parent.absolute()), *words_of_entry
     )

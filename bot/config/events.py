@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from bot.config.targets import parse_flags
 from bot.config.units import parse_shard
+from bot.core.acceptance import APPROVAL_LABEL, is_approval
 from bot.core.asked import PREFIX, Comment
 from bot.core.context import ActionInputs, Pull, Queue, RunContext, WorkflowRun
 from bot.core.json_text import parse_json
-from bot.core.publication import APPROVAL_LABEL, is_approval
 from bot.core.record import Small
 from bot.errors import InputError, UsageError
 
@@ -69,10 +69,7 @@ class Document(Small, frozen=True):
         return value
 
     def read(self, path: str, kind: Kind) -> str:
-        """Return the text, which is what its kind says.
-
-        InputError otherwise, without the text.
-        """
+        """Return a text of this kind; raises InputError, without the text, for any other."""
         value, (expectation, pattern) = self.get(path), _KINDS[kind]
         prints = isinstance(value, str) and (kind == "text" or value.isprintable())
         if not isinstance(value, str) or not prints or not pattern.fullmatch(value):
@@ -120,11 +117,10 @@ _Rule = Callable[[RunContext, Document], RunContext]
 def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunContext:
     """Return what this run is for.
 
-    The environment of GitHub Actions and the event's payload as one value.
-
-    Both as GitHub documents them (default variables; webhook events and payloads).
-    Raises InputError where one that the event must have is missing or not what it
-    should be; `where` names it.
+    The environment of GitHub Actions and the event's payload as one value. Both as
+    GitHub documents them (default variables; webhook events and payloads). Raises
+    InputError where one that the event must have is missing or not what it should be;
+    `where` names it.
     """
     event = environ.get("GITHUB_EVENT_NAME", "")
     if not event:
@@ -140,10 +136,8 @@ def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunCo
         ref=env.read_or_empty("GITHUB_REF", "ref"),
         actor=env.read_or_empty("GITHUB_ACTOR", "login"),
     )
-    api, server = (
-        env.read_or_empty(f"GITHUB_{kind}_URL", "url").rstrip("/")
-        for kind in ("API", "SERVER")
-    )
+    api = env.read_or_empty("GITHUB_API_URL", "url").rstrip("/")
+    server = env.read_or_empty("GITHUB_SERVER_URL", "url").rstrip("/")
     context = replace(
         base_context,
         api_url=api or base_context.api_url,
@@ -189,12 +183,12 @@ def _on_default(context: RunContext, payload: Document) -> RunContext:
 
 
 def _same(first: str, second: str) -> bool:
-    """Names of repositories and labels are the same whatever their case."""
+    """Return whether two names of repositories or labels are the same, whatever their case."""
     return first.casefold() == second.casefold()
 
 
 def _name_of(payload: Document, repository: str) -> str:
-    """Empty where the repository was deleted, which GitHub shows as null."""
+    """Return the name of a repository; empty where it was deleted, which GitHub shows as null."""
     if payload.get(repository) is None:
         return ""
     return payload.read(f"{repository}.full_name", "repository")
@@ -290,10 +284,8 @@ def _schedule(context: RunContext, payload: Document) -> RunContext:
 
 def _workflow_run(context: RunContext, payload: Document) -> RunContext:
     context = _on_default(context, payload)
-    action, event = (
-        payload.read("action", "word"),
-        payload.read("workflow_run.event", "word"),
-    )
+    action = payload.read("action", "word")
+    event = payload.read("workflow_run.event", "word")
     if action != "completed":
         return _nothing(context, f"the run is {action}, not completed")
     if event != "pull_request":
@@ -330,9 +322,9 @@ def _workflow_run(context: RunContext, payload: Document) -> RunContext:
 
 
 def _issue_comment(context: RunContext, payload: Document) -> RunContext:
-    """A command is the first line of a new comment on a pull request.
+    """Return the command in the first line of a new comment on a pull request.
 
-    Nothing else in a comment is one.
+    Nothing else in a comment is a command.
     """
     context = _on_default(context, payload)
     action = payload.read("action", "word")
@@ -394,20 +386,17 @@ COMMANDS = (
     "gate",
 )
 # of Linux; a path of 4,095 with the directory that it is in
-_MOST_NAME_BYTES, _MOST_PATH_BYTES = (
-    255,
-    3000,
-)
+_MOST_NAME_BYTES = 255
+_MOST_PATH_BYTES = 3000
 _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)
 
 
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
     """Return the inputs from the `INPUT_*` variables.
 
-    An empty or missing one has the default of ActionInputs.
-
-    The runner of a Docker action names them in upper case, and keeps hyphens. Raises
-    UsageError naming the input.
+    An empty or missing one has the default of ActionInputs. The runner of a Docker
+    action names them in upper case, and keeps hyphens. Raises UsageError naming the
+    input.
     """
     fields: dict[str, Any] = {}
     for name, parse in INPUTS.items():
@@ -442,14 +431,13 @@ def _fitting(pattern: str, expectation: str) -> Callable[[str], str]:
 def _line(text: str) -> str:
     """Return a path, SPEC or ref.
 
-    No second line, nothing too long to be one, or that git or pip would take for an
-    option.
+    Raises ValueError for a text of several lines, for one that is too long to be a
+    path, and for one that git or pip would take for an option.
     """
     if len(text.splitlines()) > 1:
         raise ValueError("has more than one line")
-    if len(text.encode()) > _MOST_PATH_BYTES or any(
-        len(name.encode()) > _MOST_NAME_BYTES for name in text.split("/")
-    ):
+    longest_name_bytes = max(len(name.encode()) for name in text.split("/"))
+    if len(text.encode()) > _MOST_PATH_BYTES or longest_name_bytes > _MOST_NAME_BYTES:
         raise ValueError(f"{_shown(text)} is longer than a path can be")
     if text.startswith("-"):
         raise ValueError(f"{_shown(text)} begins with a dash")

@@ -10,15 +10,14 @@ from msgspec import UNSET, Meta, UnsetType
 
 from bot.config.configuration import configs_dir, read_ours
 from bot.config.targets import require_fit_for_iree
-from bot.config.yaml_file import (
+from bot.config.yaml_file import KeyPath, YamlFile
+from bot.config.yaml_problems import Plain
+from bot.config.yaml_types import (
     Flags,
     Globs,
-    KeyPath,
     Keys,
-    Plain,
     Spec,
     Text,
-    YamlFile,
     distinct,
     examples,
     pattern,
@@ -169,21 +168,20 @@ class ExperimentsFile(Keys, frozen=True):
 def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
     """Return all experiments of a file, by name in its order.
 
-    Of the packaged one where there is none.
-
-    Raises ConfigError: one line that names file, line and key.
+    The packaged file is read where `path` is None. Raises ConfigError: one line that
+    names file, line and key.
     """
     file, entries = read_ours(
         path or configs_dir() / "experiments.yml", ExperimentsFile
     )
-    return {
-        name: _experiment(name, file, entry)
-        for name, entry in entries.experiments.items()
-    }
+    experiments = dict[str, Experiment]()
+    for name, entry in entries.experiments.items():
+        experiments[name] = _experiment(name, file, entry)
+    return experiments
 
 
 def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
-    """One of them.
+    """Return the experiment of this name.
 
     Raises UsageError, with the nearest names, where there is none of that name.
     """
@@ -216,20 +214,15 @@ def _experiment(name: str, file: YamlFile, entry: ExperimentKeys) -> Experiment:
             require_fit_for_iree(
                 file, (*key_path, "variants", variant_name, "targets", glob), flags
             )
-    variants = tuple(
-        _variant(
-            file,
-            place=(*key_path, "variants", variant_name),
-            experiment=entry,
-            entry=variant,
-        )
-        for variant_name, variant in entry.variants.items()
-    )
+    variants = []
+    for variant_name, variant in entry.variants.items():
+        place = (*key_path, "variants", variant_name)
+        variants.append(_variant(file, place, entry, variant))
     return Experiment(
         name=name,
         question=entry.question,
         columns=entry.columns,
-        variants=variants,
+        variants=tuple(variants),
         targets=entry.targets,
         run=entry.run,
         models=_files(file, entry.models),
@@ -267,7 +260,7 @@ def _variant(
 
 
 def _assumption(file: YamlFile, place: KeyPath, entry: AssumeKeys) -> Assumption:
-    """Raises ConfigError where no size can be as it says."""
+    """Check that a size can be as the assumption says; raises ConfigError."""
     largest = None if entry.max is UNSET else entry.max
     if largest is not None:
         if largest < entry.min:

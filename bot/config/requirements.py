@@ -230,7 +230,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
     A backslash at its end joins a line to the next one, as in pip.
     """
-    joined, first = "", 0
+    joined = ""
+    first = 0
     for number, line in enumerate(_text(path).splitlines(), 1):
         first = first or number
         is_comment = line.lstrip().startswith("#")
@@ -239,7 +240,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             continue
         joined += " " if is_comment else line
         yield from _without_comment(first, joined)
-        joined, first = "", 0
+        joined = ""
+        first = 0
     yield from _without_comment(first, joined)
 
 
@@ -277,13 +279,9 @@ def _project_lines(path: Path, project: str) -> Iterator[tuple[int, str]]:
         raise ConfigError(
             f"is not a TOML file: {error}", where=str(path), hint=hint
         ) from None
-    named = [
-        requirement
-        for requirement in _requirements(document)
-        if is_compiler(requirement.strip(), project)
-    ]
-    for requirement in dict.fromkeys(named):
-        yield _line_of(requirement, text), requirement.strip()
+    for requirement in dict.fromkeys(_requirements(document)):
+        if is_compiler(requirement.strip(), project):
+            yield _line_of(requirement, text), requirement.strip()
 
 
 def _requirements(value: object, *, is_requirement: bool = False) -> Iterator[str]:

@@ -1,6 +1,4 @@
-"""Find the models and the compiler pin of a repository, and configure it.
-
-That writes its first configuration.
+"""Find the models and the compiler pin of a repository, and write its configuration.
 
 File names are relative to the top of the repository, with slashes.
 """
@@ -66,20 +64,10 @@ def discover(top: Path, git: Git) -> Offer:
         "--",
         *_LOOKED_FOR,
     )
-    listed = [
-        name for name in sorted(set(text.split("\0")) - {""}) if (top / name).is_file()
-    ]
-    names = sorted(
-        (
-            name
-            for name in listed
-            if name.isprintable()
-            and len(name) <= _MOST_CHARACTERS
-            and not any(map(_FOREIGN.fullmatch, name.split("/")[:-1]))
-            and (top / name).resolve().is_relative_to(top.resolve())
-        ),
-        key=lambda name: (name.count("/"), name),
-    )
+    listed = set(filter(None, text.split("\0")))
+    listed = {name for name in listed if (top / name).is_file()}
+    names = [name for name in listed if _is_offered(top, name)]
+    names.sort(key=lambda name: (name.count("/"), name))
     by_stem: dict[str, str] = {}
     for name in names:
         if name.endswith(_SUFFIXES) and 0 < (top / name).stat().st_size <= MOST_BYTES:
@@ -97,6 +85,15 @@ def discover(top: Path, git: Git) -> Offer:
                 compiler=sought_compiler(top / name, top).spec,
             )
     return Offer(tuple(sorted(smallest)), left_out)
+
+
+def _is_offered(top: Path, name: str) -> bool:
+    """Return True for a file of the repository's own, with a name fit for the starter."""
+    if not name.isprintable() or len(name) > _MOST_CHARACTERS:
+        return False
+    if any(map(_FOREIGN.fullmatch, name.split("/")[:-1])):
+        return False
+    return (top / name).resolve().is_relative_to(top.resolve())
 
 
 _CONFIG = """\
@@ -164,11 +161,10 @@ def configuration(root: Path, name: str, offer: Offer) -> str:
             compiler=offer.compiler, pin=json.dumps(offer.pin, ensure_ascii=False)
         )
     if offer.models:
-        globs = (
-            f"  - {json.dumps(up + glob, ensure_ascii=False)}"
-            for glob in _globs(root, offer.models)
-        )
-        models = _MODELS.format(globs="\n".join(globs))
+        lines = []
+        for glob in _globs(root, offer.models):
+            lines.append(f"  - {json.dumps(up + glob, ensure_ascii=False)}")
+        models = _MODELS.format(globs="\n".join(lines))
     return _CONFIG.format(compiler=compiler, models=models)
 
 

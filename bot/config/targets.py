@@ -12,14 +12,13 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from bot.config.yaml_file import (
+from bot.config.yaml_file import KeyPath, YamlFile
+from bot.config.yaml_problems import Plain
+from bot.config.yaml_types import (
     FLAG,
     Flags,
-    KeyPath,
     Keys,
-    Plain,
     Text,
-    YamlFile,
     examples,
     except_beside,
     pattern,
@@ -88,11 +87,10 @@ def parse_targets(
 ) -> tuple[Target, ...]:
     """Return the targets under `targets` of a file, in its order.
 
-    They are packaged ones by name, or a mapping.
-
-    Raises ConfigError: no packaged one has that name; a target extends none that there
-    is, or itself; or its backend is nearly one of IREE's. The targets of a command are
-    names, which mean something to the command alone.
+    They are packaged ones by name, or a mapping. Raises ConfigError: no packaged one
+    has that name; a target extends none that there is, or itself; or its backend is
+    nearly one of IREE's. The targets of a command are names, which mean something to
+    the command alone.
     """
     if is_command:
         return _command_targets(file, entries)
@@ -123,15 +121,16 @@ def _command_targets(
                     "is for IREE's targets",
                     "flags are added to the command",
                 )
-    return tuple(
-        Target(
+    targets = []
+    for name, entry in entries.items():
+        target = Target(
             name=name,
             backend=name,
             flags=entry.flags,
             unsupported=entry.unsupported or None,
         )
-        for name, entry in entries.items()
-    )
+        targets.append(target)
+    return tuple(targets)
 
 
 def _check_targets(file: YamlFile, entries: Mapping[str, TargetKeys]) -> None:
@@ -166,7 +165,7 @@ def _check_backends(
 
 
 def parse_flags(text: str) -> tuple[str, ...]:
-    """Flags quoted as in a shell, on one or more lines.
+    """Return the flags quoted as in a shell, on one or more lines.
 
     ValueError with one line for the user.
     """
@@ -192,10 +191,8 @@ _NOT_RELATIVE = (
     "write a relative path that ends in .o, without '..': each build writes into a"
     " folder of its own"
 )
-_BACKEND, _WHOLE = (
-    "name a target with that backend",
-    "remove it: the bot measures the whole artifact",
-)
+_BACKEND = "name a target with that backend"
+_WHOLE = "remove it: the bot measures the whole artifact"
 _SET_HERE = {
     **dict.fromkeys(
         ("--iree-hal-target-backends", "--iree-hal-target-device"), _BACKEND
@@ -333,18 +330,15 @@ def _parsed(
                     near_or_known(entry.extends, list(targets)),
                 )
             inherited = source.flags
-            merging = tuple(
-                (range_, merged(inherited, flags)) for range_, flags in releases
-            )
-            merging += tuple(
-                (range_, merged(flags, own_flags)) for range_, flags in source.releases
-            )
+            merging = [(range_, merged(inherited, flags)) for range_, flags in releases]
+            for range_, flags in source.releases:
+                merging.append((range_, merged(flags, own_flags)))
             target = Target(
                 name=name,
                 backend=source.backend,
                 flags=merged(inherited, own_flags),
                 unsupported=entry.unsupported or source.unsupported,
-                releases=merging,
+                releases=tuple(merging),
             )
             if entry == TargetKeys(extends=name):
                 target = source

@@ -1,8 +1,7 @@
 """Read the `thresholds` of a configuration as rules.
 
-Those that cannot mean what they say are refused.
-
-That is: wrong units, unknown metrics, contradictions, and rules that nothing can reach.
+Rules that cannot mean what they say are refused: wrong units, unknown metrics,
+contradictions, and rules that nothing can reach.
 """
 
 from __future__ import annotations
@@ -15,21 +14,13 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from bot.config.units import parse_amount, parse_ratio
-from bot.config.yaml_file import (
-    Globs,
-    KeyPath,
-    Keys,
-    Percentage,
-    Plain,
-    YamlFile,
-    distinct,
-    examples,
-    pattern,
-)
+from bot.config.yaml_file import KeyPath, YamlFile
+from bot.config.yaml_problems import Plain
+from bot.config.yaml_types import Globs, Keys, Percentage, distinct, examples, pattern
 from bot.core.metrics import INEXACT, METRIC_BY_ID, Metric, Unit
 from bot.core.near import near_or_known
 from bot.core.planned import covers
-from bot.core.policy import (
+from bot.core.rules import (
     Amount,
     LevelSpec,
     Rule,
@@ -42,7 +33,8 @@ from bot.core.policy import (
 _T = TypeVar("_T")
 
 
-_NUMBER, _UNITS = "(0|[1-9][0-9]*)([.][0-9]+)? *", "B|KiB|MiB|GiB|ms|s"
+_NUMBER = "(0|[1-9][0-9]*)([.][0-9]+)? *"
+_UNITS = "B|KiB|MiB|GiB|ms|s"
 _AMOUNT = "an amount is a non-negative number with B, KiB, MiB, GiB, ms, s or no unit"
 AmountText = Annotated[
     Annotated[int, Meta(ge=0)]
@@ -119,8 +111,7 @@ def parse_rules(
     """
     metrics = {**METRIC_BY_ID, **declared}
     rules = tuple(
-        _rule(file, index=index, entry=entry, metrics=metrics)
-        for index, entry in enumerate(entries)
+        [_rule(file, index, entry, metrics) for index, entry in enumerate(entries)]
     )
     _check_names(file, rules, within)
     _check_hidden(file, rules, metrics)
@@ -331,8 +322,7 @@ def _amount(
 
 
 def _numbers(spec: LevelSpec, unit: Unit) -> tuple[Fraction | None, ...]:
-    absolute, limit = (
-        Fraction(part.steps(unit)) if part else None
-        for part in (spec.absolute, spec.limit)
-    )
-    return absolute, spec.relative.value if spec.relative else None, limit
+    absolute = Fraction(spec.absolute.steps(unit)) if spec.absolute else None
+    relative = spec.relative.value if spec.relative else None
+    limit = Fraction(spec.limit.steps(unit)) if spec.limit else None
+    return absolute, relative, limit

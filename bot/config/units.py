@@ -1,6 +1,6 @@
 """Read amounts and percentages as people write them, exactly.
 
-Such as `4KiB`, `1.5%`, `120` and `500ms`.
+Examples are `4KiB`, `1.5%`, `120` and `500ms`.
 
 Numbers are decimal: leading zeros, which elsewhere mean octal, are refused. Fractions
 go through `Fraction`, never through a float: `0.1MiB` is refused, not rounded, because
@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bot.core.policy import Amount, Dimension, Ratio
+    from bot.core.rules import Amount, Dimension, Ratio
 
 _UNITS: dict[str, tuple[Dimension, int]] = {
     "": ("own", 1),
@@ -49,12 +49,10 @@ def _split(text: str) -> tuple[Fraction, str]:
 def parse_amount(written: str | int) -> Amount:
     """Return an amount such as `4KiB`, `1.5s` or `120`.
 
-    A plain number is in the metric's own unit.
-
-    Raises ValueError (one line for the user) for anything else, an unknown unit, or a
-    fraction of a byte.
+    A plain number is in the metric's own unit. Raises ValueError (one line for the
+    user) for anything else, an unknown unit, or a fraction of a byte.
     """
-    from bot.core.policy import Amount
+    from bot.core.rules import Amount
 
     text = str(written)
     return Amount(*_whole(text), text)
@@ -98,7 +96,7 @@ def _whole(text: str) -> tuple[int, Dimension]:
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """`2/4`: which part of how many.
+    """Return `2/4`: which part of how many.
 
     Raises ValueError (one line for the user) for anything else.
     """
@@ -115,7 +113,7 @@ def parse_ratio(written: str) -> Ratio:
 
     Raises ValueError (one line for the user) for anything else.
     """
-    from bot.core.policy import Ratio
+    from bot.core.rules import Ratio
 
     return Ratio(_percentage(written), written)
 

@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
+from bot.core.acceptance import Acceptance, Seen, is_covered
 from bot.core.hidden_state import LINE_LIMIT, hidden_line, hidden_value
-from bot.core.publication import Acceptance, Seen, is_covered
 from bot.core.record import Count, Record
 
 
@@ -45,10 +45,8 @@ def issue_marker(report_id: str) -> str:
 def encode_issue(state: IssueState) -> str:
     """Return the hidden line of an issue, without a newline.
 
-    Never longer than `LINE_LIMIT`.
-
-    A line that would be too long forgets the findings first: a forgotten one gets a new
-    issue.
+    Never longer than `LINE_LIMIT`. A line that would be too long forgets the findings
+    first: a forgotten one gets a new issue.
     """
     shorter = replace(state, findings=())
     shortest = replace(
@@ -82,6 +80,5 @@ def is_same_break(
     """
     if state.first_sha not in commits:
         return False
-    return all(
-        any(is_covered(then, now) for then in state.findings) for now in findings
-    )
+    then = state.findings
+    return all(any(is_covered(before, now) for before in then) for now in findings)

@@ -36,11 +36,10 @@ class Backend(Small, frozen=True):
     ] = "its device"
 
 
-AMD, NVIDIA = "rocm", "cuda"
-_HOST, _BYTECODE = (
-    "the target has no workgroup memory",
-    "bytecode has no machine frames",
-)
+AMD = "rocm"
+NVIDIA = "cuda"
+_HOST = "the target has no workgroup memory"
+_BYTECODE = "bytecode has no machine frames"
 _OF_DEVICE = "the device's own compiler makes the frames"
 
 BACKENDS: tuple[Backend, ...] = (

@@ -33,14 +33,16 @@ class Entry(Small, frozen=True, order=True):
 def kept(snapshot: Snapshot) -> Snapshot:
     """Return what a baseline keeps of a snapshot.
 
-    All but what keeps the members of families apart, told of the head alone.
+    It keeps all but what keeps the members of families apart, which reports show for
+    the head only.
     """
     cells = []
     for cell in snapshot.cells:
         traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}
-        families = tuple(
-            family if family.identical else replace(family, varying=())
-            for family in cell.families
-        )
-        cells.append(replace(cell, families=families, traces=traces, ladders={}))
+        families = []
+        for family in cell.families:
+            if not family.identical:
+                family = replace(family, varying=())
+            families.append(family)
+        cells.append(replace(cell, families=tuple(families), traces=traces, ladders={}))
     return replace(snapshot, cells=tuple(cells))

@@ -92,10 +92,8 @@ class RunContext(Small, frozen=True):
     def with_command(self, command: Asked, pull: Pull, reason: str) -> RunContext:
         """Return the run that carries out a command.
 
-        On the pinned merge commit, whatever the event's commit is.
-
-        A command with an answer of its own is about no particular head, as a run that a
-        person started.
+        On the pinned merge commit, whatever the event's commit is. A command with an
+        answer of its own is about no particular head, as a run that a person started.
         """
         if command.typed.verb in ANSWERED_APART:
             about = None
@@ -120,7 +118,7 @@ class RunContext(Small, frozen=True):
 
     @property
     def run_url(self) -> str:
-        """The address of this run's page."""
+        """Return the address of this run's page."""
         return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
 
 

@@ -6,7 +6,8 @@ from bot.core.program import Family
 from bot.core.record import Small, Value, difference, ends
 from bot.core.snapshot import Cell
 
-REGIONS, EXECUTABLES = "dispatch_regions", "executables"
+REGIONS = "dispatch_regions"
+EXECUTABLES = "executables"
 _FAMILIES = "families"
 MORE_EXECUTABLES = "the program has more executables than dispatch regions"
 VARIES = "the build is non-deterministic"
@@ -34,7 +35,7 @@ class Deduplication(Small, frozen=True):
 
     @property
     def folded(self) -> Value:
-        """How many regions deduplication folded into others; None with a reason."""
+        """Return how many regions deduplication folded into others; None with a reason."""
         if self.reason:
             return None
         return difference(self.executables, self.regions)

@@ -9,7 +9,8 @@ import msgspec
 
 from bot.core.record import Amount, Record
 
-_MOST_TEXT, _MOST_WORDS = 300, 2_000
+_MOST_TEXT = 300
+_MOST_WORDS = 2_000
 MOST_CHANGED = 200
 
 
@@ -94,8 +95,10 @@ def compare_defaults(base: OptionDefaults, head: OptionDefaults) -> ChangedDefau
 
     Options whose default neither side reports are not compared.
     """
-    changed, unreported = list[DefaultChange](), list[DefaultChange]()
-    base_only, head_only = list[str](), list[str]()
+    changed = list[DefaultChange]()
+    unreported = list[DefaultChange]()
+    base_only = list[str]()
+    head_only = list[str]()
     for option in sorted(base.defaults.keys() | head.defaults.keys()):
         change = DefaultChange(
             option, base.defaults.get(option), head.defaults.get(option)

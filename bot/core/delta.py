@@ -8,6 +8,7 @@ same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
 from msgspec.structs import replace
 
@@ -42,10 +43,7 @@ def distinct(outcomes: Iterable[CompileOutcome]) -> tuple[CompileOutcome, ...]:
 
 
 def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
-    """Return exact metric → its values, lowest first.
-
-    Where the command gave several.
-    """
+    """Return exact metric → its values, lowest first, where the command gave several."""
     if not cell.others:
         return {}
     values = dict[str, set[int]]()
@@ -53,12 +51,12 @@ def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
         for id_, value in outcome.metrics.items():
             if id_ not in INEXACT and value is not None:
                 values.setdefault(id_, set()).add(value)
-    ids = dict.fromkeys(
-        id_ for outcome in (cell.outcome, *cell.others) for id_ in outcome.metrics
-    )
-    return {
-        id_: tuple(sorted(values[id_])) for id_ in ids if len(values.get(id_, ())) > 1
-    }
+    several = dict[str, tuple[int, ...]]()
+    for outcome in (cell.outcome, *cell.others):
+        for id_ in outcome.metrics:
+            if len(values.get(id_, ())) > 1:
+                several[id_] = tuple(sorted(values[id_]))
+    return several
 
 
 def value_of(cell: Cell, id_: str) -> Value:
@@ -81,10 +79,10 @@ def numbers_repeat(outcomes: Outcomes) -> bool:
         for outcome in side:
             exact.update(outcome.metrics.keys() - set(INEXACT))
     for side in outcomes:
-        different = {
-            (outcome.status, *map(outcome.metrics.get, sorted(exact)))
-            for outcome in side
-        }
+        different = set[tuple[object, ...]]()
+        for outcome in side:
+            values = map(outcome.metrics.get, sorted(exact))
+            different.add((outcome.status, *values))
         if len(different) > 1:
             return False
     return True
@@ -95,7 +93,7 @@ def _same_command(
 ) -> bool:
     """Return whether both sides compiled the same files in the same way.
 
-    With one compiler and the same flags; both have an artifact.
+    They have one compiler and the same flags, and both have an artifact.
     """
     base_cell, head_cell = cells
     if (
@@ -191,24 +189,23 @@ class MetricDelta(Small, frozen=True):
 
     @property
     def quantity(self) -> Metric:
-        """What the metric is: a row of the configuration, or of this program's table."""
+        """Return what the metric is: a row of the configuration, or of this program's table."""
         return self.own or METRIC_BY_ID[self.id]
 
     @property
     def sides(self) -> tuple[Value, Value]:
-        """Base and head as they are told."""
+        """Return base and head as they are told."""
         if self.seen is None:
             return self.base, self.head
         return spread(self.seen[0]), spread(self.seen[1])
 
     @property
     def change(self) -> int | None:
-        """Head − base.
+        """Return head − base.
 
-        None where either is not known, or ranges leave even its sign open.
-
-        Of ranges that are apart the distance between them, and 0 where both sides have
-        the same values.
+        None where either is not known, or ranges leave even its sign open. Of ranges
+        that are apart the distance between them, and 0 where both sides have the same
+        values.
         """
         if self.seen is not None:
             if self.seen[0] == self.seen[1]:
@@ -225,7 +222,7 @@ class MetricDelta(Small, frozen=True):
 
     @property
     def ratio(self) -> float | None:
-        """Relative change (0.5 is +50 %); None on a missing or zero base."""
+        """Return the relative change (0.5 is +50 %); None on a missing or zero base."""
         change = self.change
         if change is None or not self.base:
             return None
@@ -235,12 +232,12 @@ class MetricDelta(Small, frozen=True):
 
     @property
     def least_alarming(self) -> MetricDelta:
-        """The largest base and the smallest head: nothing that was seen grew less."""
+        """Return the largest base and the smallest head: nothing that was seen grew less."""
         return self._between(-1, 0)
 
     @property
     def most_alarming(self) -> MetricDelta:
-        """The smallest base and the largest head."""
+        """Return the smallest base and the largest head."""
         return self._between(0, -1)
 
     def _between(self, of_base: int, of_head: int) -> MetricDelta:
@@ -291,10 +288,8 @@ class CellDelta(Small, frozen=True):
     def explainable(self) -> bool:
         """Return whether all compiles differ for the reason that the first ones do.
 
-        By the same numbers, and by some.
-
-        Where the compiler does not repeat itself, other bytes alone may be its doing as
-        well as the change's.
+        They differ by the same numbers, and by at least one number. Where the compiler is
+        non-deterministic, other bytes alone may be its doing as well as the change's.
         """
         moved = self.state != "changed" or bool(exact_changes(self.metrics.values()))
         return not self.unstable or (self.numbers_repeat and moved)
@@ -304,19 +299,25 @@ class CellDelta(Small, frozen=True):
 # `over-stack-limit` is refused like `failed`, but measured. What is not listed is
 # `unmeasured`: with more time it might have ended in any way.
 _STATE: dict[tuple[str, str], str] = {
-    (base, head): state
-    for bases, heads, state in (
-        ("ok", "ok", "compared"),
-        ("over-stack-limit", "over-stack-limit", "compared"),
-        ("ok absent unsupported", "over-stack-limit failed", "newly-broken"),
-        ("over-stack-limit", "failed", "newly-broken"),
-        ("absent unsupported", "ok", "new"),
-        ("over-stack-limit failed", "ok", "fixed"),
-        ("failed", "over-stack-limit failed", "broken"),
-        ("ok over-stack-limit failed timeout", "absent", "removed"),
-    )
-    for base in bases.split()
-    for head in heads.split()
+    ("ok", "ok"): "compared",
+    ("over-stack-limit", "over-stack-limit"): "compared",
+    ("ok", "over-stack-limit"): "newly-broken",
+    ("ok", "failed"): "newly-broken",
+    ("absent", "over-stack-limit"): "newly-broken",
+    ("absent", "failed"): "newly-broken",
+    ("unsupported", "over-stack-limit"): "newly-broken",
+    ("unsupported", "failed"): "newly-broken",
+    ("over-stack-limit", "failed"): "newly-broken",
+    ("absent", "ok"): "new",
+    ("unsupported", "ok"): "new",
+    ("over-stack-limit", "ok"): "fixed",
+    ("failed", "ok"): "fixed",
+    ("failed", "over-stack-limit"): "broken",
+    ("failed", "failed"): "broken",
+    ("ok", "absent"): "removed",
+    ("over-stack-limit", "absent"): "removed",
+    ("failed", "absent"): "removed",
+    ("timeout", "absent"): "removed",
 }
 _ON_PURPOSE = {
     ("unsupported", "unsupported"),
@@ -376,9 +377,8 @@ def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
 
     A value lost or won counts.
     """
-    return [
-        m for m in metrics if (m.base != m.head or m.is_open) and m.id not in INEXACT
-    ]
+    exact = [metric for metric in metrics if metric.id not in INEXACT]
+    return [metric for metric in exact if metric.base != metric.head or metric.is_open]
 
 
 _NOTHING: Metrics = {}
@@ -389,10 +389,9 @@ def _diff_cell(
 ) -> CellDelta:
     """Compare one cell of two sides.
 
-    `cells` are its values there, None where a side does not have it.
-
-    Where the compiler does not repeat itself, the cell is compared as the pair of
-    outcomes that differ least.
+    `cells` are its values there, None where a side does not have it. Where the compiler
+    does not repeat itself, the cell is compared as the pair of outcomes that differ
+    least.
     """
     cells = comparable(*cells, unlike(base.compiler.metrics, head.compiler.metrics))
     base_outcomes = _outcomes_of(cells[0])
@@ -423,12 +422,11 @@ def _compared(
     base_metrics = base_cell.metrics if base_cell else _NOTHING
     head_metrics = head_cell.metrics if head_cell else _NOTHING
     declared = own_metrics(base.compiler.metrics, head.compiler.metrics)
-    metrics = {
-        id_: MetricDelta(
+    metrics = dict[str, MetricDelta]()
+    for id_ in (*METRIC_IDS, *declared):
+        metrics[id_] = MetricDelta(
             id_, base_metrics.get(id_), head_metrics.get(id_), own=declared.get(id_)
         )
-        for id_ in (*METRIC_IDS, *declared)
-    }
     identical = _identical(base_cell, head_cell)
     columns = (_column(base, key, base_cell), _column(head, key, head_cell))
     state = _STATE.get(columns, "unmeasured")
@@ -472,21 +470,14 @@ def _noisy(
 ) -> CellDelta:
     """Return the comparison of the two outcomes that differ least.
 
-    With every value that was seen of each metric.
+    Each metric has every value that was seen.
     """
-    pairs = [
-        _compared(
-            base,
-            head=head,
-            key=key,
-            cells=(
-                as_outcome(cells[0], base_outcome),
-                as_outcome(cells[1], head_outcome),
-            ),
-        )
-        for base_outcome in outcomes[0] or (None,)
-        for head_outcome in outcomes[1] or (None,)
-    ]
+    pairs = list[CellDelta]()
+    all_outcomes = product(outcomes[0] or (None,), outcomes[1] or (None,))
+    for base_outcome, head_outcome in all_outcomes:
+        base_cell = as_outcome(cells[0], base_outcome)
+        head_cell = as_outcome(cells[1], head_outcome)
+        pairs.append(_compared(base, head, key, (base_cell, head_cell)))
 
     closest = min(pairs, key=_distance)
     metrics = dict[str, MetricDelta]()
@@ -495,12 +486,11 @@ def _noisy(
         of_head = _known_values(pair.metrics[id_].head for pair in pairs)
         has_several = id_ not in INEXACT and max(len(of_base), len(of_head)) > 1
         metrics[id_] = replace(metric, seen=(of_base, of_head) if has_several else None)
-    sizes = ", ".join(
-        f"on {side} {_sizes(side_outcomes)}"
-        for side, side_outcomes in zip(("base", "head"), outcomes, strict=True)
-        if len(side_outcomes) > 1
-    )
-    noise = f"non-deterministic: the same command gives {sizes}"
+    sizes = []
+    for side, side_outcomes in zip(("base", "head"), outcomes, strict=True):
+        if len(side_outcomes) > 1:
+            sizes.append(f"on {side} {_sizes(side_outcomes)}")
+    noise = f"non-deterministic: the same command gives {', '.join(sizes)}"
     repeat = numbers_repeat(outcomes)
     return replace(
         closest, identical=None, noise=noise, numbers_repeat=repeat, metrics=metrics

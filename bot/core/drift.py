@@ -35,7 +35,7 @@ class Drift(Small, frozen=True):
 
     @property
     def change(self) -> int:
-        """The growth in bytes."""
+        """Return the growth in bytes."""
         return self.head - self.base
 
 
@@ -55,19 +55,26 @@ class Weekly(Small, frozen=True):
 def weekly_lines(weekly: Weekly) -> Iterator[bytes]:
     """Yield the text of `weekly.json`."""
     record = {
-        name: getattr(weekly, name)
-        for name in ("base", "head", "days", "compared", "grown", "growths", "notes")
+        "schema": WEEKLY_SCHEMA,
+        "drifts": list(map(_drift_row, weekly.drifts)),
+        "base": weekly.base,
+        "head": weekly.head,
+        "days": weekly.days,
+        "compared": weekly.compared,
+        "grown": weekly.grown,
+        "growths": weekly.growths,
+        "notes": weekly.notes,
     }
-    drifts = [
-        {
-            "model": drift.key.model,
-            "target": drift.key.target,
-            "artifact_bytes": {"base": drift.base, "head": drift.head},
-            "week_bytes": drift.week,
-            "cause": drift.cause,
-            "what": drift.what,
-            "steps": drift.steps,
-        }
-        for drift in weekly.drifts
-    ]
-    return lines({"schema": WEEKLY_SCHEMA, "drifts": drifts, **record})
+    return lines(record)
+
+
+def _drift_row(drift: Drift) -> dict[str, object]:
+    return {
+        "model": drift.key.model,
+        "target": drift.key.target,
+        "artifact_bytes": {"base": drift.base, "head": drift.head},
+        "week_bytes": drift.week,
+        "cause": drift.cause,
+        "what": drift.what,
+        "steps": drift.steps,
+    }

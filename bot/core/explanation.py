@@ -72,7 +72,7 @@ class Amounts(Record, frozen=True):
     stack_bytes: Count | None = None
 
     def get(self, field: str) -> int | None:
-        """One of them, by name."""
+        """Return the amount of this name."""
         amount: int | None = getattr(self, field)
         return amount
 
@@ -104,7 +104,7 @@ class PassChange(Record, frozen=True):
     experiment: str = ""
 
     def words(self, limit: int) -> str:
-        """`637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""
+        """Return `637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""
         operations = operation_words(self.operations, limit, self.others) or OTHER_TYPES
         if not self.operations or not self.more:
             return operations
@@ -148,7 +148,7 @@ class DispatchDelta(Small, frozen=True):
 
     @property
     def name(self) -> str:
-        """The head's name, the base's where it is gone."""
+        """Return the head's name, the base's where it is gone."""
         dispatch = self.head or self.base
         if dispatch:
             return dispatch.name
@@ -163,7 +163,7 @@ class ComponentDelta(Record, frozen=True):
     head: Amounts
 
     def change(self, field: str) -> int:
-        """Head − base; 0 where either is not known."""
+        """Return head − base; 0 where either is not known."""
         base = self.base.get(field)
         head = self.head.get(field)
         if base is None or head is None:
@@ -207,9 +207,9 @@ class Explanation(Small, frozen=True):
 
     @property
     def component(self) -> str | None:
-        """The component that moved most.
+        """Return the component that moved most.
 
-        Where none did, that of the dispatch that changed most.
+        Where none moved, it is the component of the dispatch that changed most.
         """
         if self.components:
             return self.components[0].name
@@ -348,7 +348,7 @@ class Step(Small, frozen=True):
 
     @property
     def name(self) -> str:
-        """`3.12.0 → 3.13.0`."""
+        """Return `3.12.0 → 3.13.0`."""
         return f"{self.base} → {self.head}"
 
 
@@ -366,7 +366,7 @@ def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
 
 
 def named_bytes(base: Dispatch | None, head: Dispatch | None) -> int:
-    """Code that is head's more only because its names are longer.
+    """Return the code that is head's more only because its names are longer.
 
     0 where the code is not known to be the same.
     """
@@ -383,11 +383,10 @@ def named_bytes(base: Dispatch | None, head: Dispatch | None) -> int:
 
 
 def moved_bytes(delta: DispatchDelta) -> int | None:
-    """Bytes that came or went with a dispatch.
+    """Return the bytes that came or went with a dispatch.
 
-    None where its code is not known on a side that has it.
-
-    Of one that a side alone has, the whole executable where it has one of its own.
+    None where its code is not known on a side that has it. Of one that a side alone
+    has, the whole executable where it has one of its own.
     """
     if delta.base is None or delta.head is None:
         return _change(whole_bytes(delta.base), whole_bytes(delta.head))
@@ -416,7 +415,7 @@ def whole_bytes(row: Dispatch | None) -> int | None:
 
 
 def code_change(delta: DispatchDelta) -> int | None:
-    """Head − base; all of it where a side does not have the dispatch at all."""
+    """Return head − base; all of it where a side does not have the dispatch at all."""
     base_bytes = 0 if delta.base is None else delta.base.code_bytes
     head_bytes = 0 if delta.head is None else delta.head.code_bytes
     return _change(base_bytes, head_bytes)

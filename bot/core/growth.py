@@ -90,13 +90,9 @@ def fitted(points: Sequence[Point]) -> Growth | str:
     mean_value = statistics.fmean(values)
     spread = math.fsum((depth - mean_depth) ** 2 for depth in depths)
     pairs = list(zip(depths, values, strict=True))
-    shared = math.fsum(
-        (depth - mean_depth) * (value - mean_value) for depth, value in pairs
-    )
-    exponent = shared / spread
-    errors = [
-        value - mean_value - exponent * (depth - mean_depth) for depth, value in pairs
-    ]
+    distances = [(depth - mean_depth, value - mean_value) for depth, value in pairs]
+    exponent = math.fsum(across * up for across, up in distances) / spread
+    errors = [up - exponent * across for across, up in distances]
     return Growth(exponent, _interval(exponent, errors, spread), _last_step(pairs))
 
 
@@ -118,7 +114,7 @@ def _interval(
 def _last_step(pairs: Sequence[tuple[float, float]]) -> float:
     """Return the slope between the two largest depths.
 
-    Of the means where a depth was measured several times.
+    The mean counts where a depth was measured several times.
     """
     before, last = sorted({depth for depth, _ in pairs})[-2:]
     last_value = statistics.fmean(value for depth, value in pairs if depth == last)
@@ -140,14 +136,14 @@ class DepthGrowth(NamedTuple):
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """The numbers of layers that the fit has."""
+        """Return the numbers of layers that the fit has."""
         return tuple(layers for layers, value in self.values if value is not None)
 
 
 def series(study: Study) -> list[tuple[Variant, ...]]:
     """Return the variants that differ in nothing but the number of layers.
 
-    With at least two numbers each.
+    Each group has at least two numbers.
     """
     groups = list[list[Variant]]()
     for variant in study.variants:
@@ -160,14 +156,12 @@ def series(study: Study) -> list[tuple[Variant, ...]]:
             group = list[Variant]()
             groups.append(group)
         group.append(variant)
-    ordered = [
-        sorted(group, key=lambda variant: variant.layers or 0) for group in groups
-    ]
-    return [
-        tuple(group)
-        for group in ordered
-        if len({variant.layers for variant in group}) > 1
-    ]
+    result = []
+    for group in groups:
+        if len({variant.layers for variant in group}) > 1:
+            group.sort(key=lambda variant: variant.layers or 0)
+            result.append(tuple(group))
+    return result
 
 
 def _flat(variant: Variant) -> Variant:
@@ -178,7 +172,7 @@ def _flat(variant: Variant) -> Variant:
 def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
     """Fit each metric of each build over the variants that have a number of layers.
 
-    Of none without two of them.
+    A build without two such variants is left out.
     """
     result = list[DepthGrowth]()
     for group in series(study):
@@ -186,10 +180,8 @@ def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
         for key in study.keys:
             series_cells = [by_key.get(key) for by_key in cells]
             if any(series_cells):
-                result += (
-                    _grown(key, column=column, group=group, cells=series_cells)
-                    for column in columns
-                )
+                for column in columns:
+                    result.append(_grown(key, column, group, series_cells))
     return tuple(result)
 
 

@@ -64,38 +64,34 @@ class History(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
-        """Each cell that something was tried for in some release.
+        """Return each cell that some release tried to build.
 
-        In the order of the releases.
+        Its row is in the order of the releases.
         """
-        untried = ("unsupported", UNMEASURED)
-        return {
-            key: row
-            for key, row in self.study.rows.items()
-            if any(cell.status not in untried for cell in row)
-        }
+        untried = {"unsupported", UNMEASURED}
+        rows = dict[CellKey, tuple[Cell, ...]]()
+        for key, row in self.study.rows.items():
+            if {cell.status for cell in row} - untried:
+                rows[key] = row
+        return rows
 
 
 def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
     """Return totals over all targets, then over each, release after release.
 
-    None of a release that measured nothing.
-
-    They are over cells that have one value in every release, so that a gap is never
-    taken for a change, nor is chance.
+    A release that measured nothing has None. They are over cells that have one value in
+    every release, so that a gap is never taken for a change, nor is chance.
     """
     measured = {variant.name for variant in study.measured}
-    columns = [
-        place
-        for place, variant in enumerate(study.variants)
-        if variant.name in measured
-    ]
+    columns = list[int]()
+    for place, variant in enumerate(study.variants):
+        if variant.name in measured:
+            columns.append(place)
     values = {metric: _single_values(study, metric, columns) for metric in TRACKED}
-    targets = {
-        key.target
-        for key, row in study.rows.items()
-        if any(cell.measured for cell in row)
-    }
+    targets = set[str]()
+    for key, row in study.rows.items():
+        if any(cell.measured for cell in row):
+            targets.add(key.target)
     totals = []
     for target in (None, *sorted(targets)):
         rows_of = {metric: _rows_on(cells, target) for metric, cells in values.items()}
@@ -173,12 +169,11 @@ def growth_since(point: Point, base: Snapshot | None, head: Snapshot) -> Growth:
             metrics={},
         )
     before, after = all_targets
-    metrics = {
-        metric: Grown(
+    metrics = dict[str, Grown]()
+    for metric in TRACKED:
+        metrics[metric] = Grown(
             before.metrics[metric], after.metrics[metric], after.cells[metric]
         )
-        for metric in TRACKED
-    }
     return Growth(
         since=point.since, base=point.sha, what=point.what, reason="", metrics=metrics
     )
@@ -189,7 +184,8 @@ def history_lines(history: History) -> Iterator[bytes]:
 
     Canonical, in the order of releases, models and targets.
     """
-    variants, rows = history.study.variants, history.study.rows
+    variants = history.study.variants
+    rows = history.study.rows
     points = (
         {
             "compiler": variant.name,

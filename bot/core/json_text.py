@@ -17,23 +17,24 @@ from bot.errors import InputError
 _TEXT = re.compile(r"(?:[\w.:$-]+ [1-9]\d{0,15}(?: (?!$)|$))*")
 
 
-def counts_text(counts: Mapping[str, int]) -> str:
-    """Names and counts in the names' order.
+def nonzero(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts that are not 0, in the names' order."""
+    return {name: count for name, count in sorted(counts.items()) if count}
 
-    Names have no blanks, what is 0 is left out.
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return the counts that are not 0 as text, in the order of their names.
+
+    The names have no blanks.
     """
-    return " ".join(
-        f"{name} {count}" for name, count in sorted(counts.items()) if count
-    )
+    return " ".join(f"{name} {count}" for name, count in nonzero(counts).items())
 
 
 @lru_cache(maxsize=1024)
 def known_counts(text: str | None) -> Counter[str] | None:
-    """Return the counts of such a text.
+    """Return the counts of such a text, which no caller may change.
 
-    None without one, and for a foreign snapshot's that is none.
-
-    Not to be changed.
+    None without a text, and for a text of a foreign snapshot that is no such text.
     """
     if text is None or not _TEXT.fullmatch(text):
         return None
@@ -71,7 +72,7 @@ def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def canonical(value: Any) -> bytes:
-    """Sorted keys, no blanks, UTF-8: equal values give equal bytes."""
+    """Return JSON with sorted keys, without blanks, in UTF-8: equal values give equal bytes."""
     return _ENCODER.encode(value)
 
 

@@ -63,7 +63,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def cells(self) -> tuple[tuple[str, Cell], ...]:
-        """Variant and cell, by model, target and the variant's name."""
+        """Return variants with their cells, by model, target and the variant's name."""
         cells = [(name, cell) for (name, _), cell in self.study.cells.items()]
         return tuple(sorted(cells, key=lambda pair: (pair[1].key, pair[0])))
 
@@ -99,15 +99,14 @@ class Sums:
 
         None where one of them is not known.
         """
-        cells = [
-            self.cells[model, variant]
-            for model in self.models
-            if (model, variant) in self.cells
-        ]
-        values = [
-            value for cell in cells if (value := value_of(cell, column)) is not None
-        ]
-        if not values or len(values) != len(self.models):
+        values = []
+        for model in self.models:
+            cell = self.cells.get((model, variant))
+            value = value_of(cell, column) if cell else None
+            if value is None:
+                return None
+            values.append(value)
+        if not values:
             return None
         if METRIC_BY_ID[column].over == "largest":
             return largest(values)
@@ -118,19 +117,17 @@ class Sums:
         return self.lab.run(variant, self.cells[model, variant])
 
     def time(self, variant: str) -> Mean | None:
-        """Ratios of CPU time; None where nothing was timed."""
-        candidates = (
-            self.time_ratio(model, variant)
-            for model, name in self.cells
-            if name == variant
-        )
-        ratios = [ratio for ratio in candidates if ratio]
+        """Return the mean ratio of CPU time; None where nothing was timed."""
+        ratios = list[float]()
+        for model, name in self.cells:
+            if name == variant and (ratio := self.time_ratio(model, variant)):
+                ratios.append(ratio)
         if ratios:
             return Mean(statistics.geometric_mean(ratios), len(ratios))
         return None
 
     def time_ratio(self, model: str, variant: str) -> float | None:
-        """CPU time against the reference's: 1 for the very same artifact.
+        """Return the CPU time against the reference's: 1 for the very same artifact.
 
         None where it is not known.
         """
@@ -153,15 +150,13 @@ def sums(lab: Lab) -> list[Sums]:
     """Return each target's, sorted by name."""
     result = []
     for target in sorted({cell.key.target for _, cell in lab.cells}):
-        cells = {
-            (cell.key.model, name): cell
-            for name, cell in lab.cells
-            if cell.key.target == target
-        }
-        named = {variant for _, variant in cells}
-        variants = tuple(
-            variant for variant in lab.study.variants if variant.name in named
-        )
+        cells = dict[tuple[str, str], Cell]()
+        for name, cell in lab.cells:
+            if cell.key.target == target:
+                cells[cell.key.model, name] = cell
+        names = {variant for _, variant in cells}
+        listed = [variant for variant in lab.study.variants if variant.name in names]
+        variants = tuple(listed)
         models = sorted({model for model, _ in cells})
         shared = _models_of_all(cells)
         reference = lab.study.references.get(target)
@@ -245,12 +240,13 @@ def _assumption(variant: Variant) -> dict[str, object]:
 def _times_row(times: CompileTimes | None) -> dict[str, object]:
     if times is None:
         return {}
-    phases, passes = _timed_rows(times.phases), _timed_rows(times.passes)
+    phases = _timed_rows(times.phases)
+    passes = _timed_rows(times.passes)
     return filled(phases=phases, passes=passes, times_note=times.reason)
 
 
 def _timed_rows(times_us: Mapping[str, int]) -> list[dict[str, object]]:
-    """Names and times in their order, which an object of JSON would lose."""
+    """Return the names and times in their order, which an object of JSON would lose."""
     return [{"name": name, "wall_us": time_us} for name, time_us in times_us.items()]
 
 

@@ -23,12 +23,12 @@ from bot.core.proof import (
 )
 from bot.core.record import Amount, Count, Digest, Record
 
-SOURCE, CONFIGURATION, MLIR = "source", "configuration", "mlir"
-LLVM_OPTIMIZER, CODE_GENERATOR, BACK_END = (
-    "llvm_optimizer",
-    "code_generator",
-    "back_end",
-)
+SOURCE = "source"
+CONFIGURATION = "configuration"
+MLIR = "mlir"
+LLVM_OPTIMIZER = "llvm_optimizer"
+CODE_GENERATOR = "code_generator"
+BACK_END = "back_end"
 UNDIVIDED = (SOURCE, CONFIGURATION, MLIR, BACK_END)
 
 INTERACTING_TENTHS = 1
@@ -144,19 +144,16 @@ class Ladder(Record, frozen=True, omit_defaults=True):
 
     @property
     def rungs(self) -> tuple[Rung, ...]:
-        """All experiments, of both orders."""
-        climbs = [climb for climb in (self.climb, self.back) if climb is not None]
-        rungs = [self.head, self.base]
-        for climb in climbs:
+        """Return all experiments, of both orders."""
+        rungs: list[Rung | None] = [self.head, self.base]
+        for climb in filter(None, (self.climb, self.back)):
             rungs += [climb.source, climb.configured, climb.translated]
-            rungs += [
-                rung for rung in (climb.optimized, climb.control) if rung is not None
-            ]
-        return tuple(rungs)
+            rungs += [climb.optimized, climb.control]
+        return tuple(filter(None, rungs))
 
     @property
     def change_bytes(self) -> int | None:
-        """Head − base; None where either end failed."""
+        """Return head − base; None where either end failed."""
         return _difference(self.head, self.base)
 
 
@@ -170,17 +167,15 @@ def alone_bytes(climb: Climb, rung: Rung) -> int | None:
 def attribution(ladder: Ladder) -> dict[str, int | None]:
     """Return phase → the bytes of the change that it carries.
 
-    None beside a failed rung.
-
-    Without None they sum to head − base.
+    None beside a failed rung. Without None they sum to head − base.
     """
     return _parts(ladder.head, ladder.climb, ladder.base)
 
 
 def is_large_part(parts: Mapping[str, int | None], phase: str) -> bool:
-    """Return whether a phase carries a tenth of the total change or more.
+    """Return whether a phase may carry a tenth of the total change or more.
 
-    Also where its bytes are not known.
+    It may where its bytes are not known.
     """
     if phase not in parts:
         return False
@@ -213,9 +208,8 @@ class Carried:
 def carried(attribution: Mapping[str, int | None], change_bytes: int) -> Carried | None:
     """Return which phases carry a change.
 
-    None where a failed experiment leaves that open.
-
-    LLVM counts as one phase where it could not be divided.
+    None where a failed experiment leaves that open. LLVM counts as one phase where it
+    could not be divided.
     """
     parts = dict(attribution)
     if None in (parts.get(LLVM_OPTIMIZER, 0), parts.get(CODE_GENERATOR, 0)):
@@ -225,15 +219,14 @@ def carried(attribution: Mapping[str, int | None], change_bytes: int) -> Carried
     known_parts = {phase: part for phase, part in parts.items() if part is not None}
     if len(known_parts) < len(parts) or not change_bytes:
         return None
-    percents = {
-        phase: _percent(part, change_bytes) for phase, part in known_parts.items()
-    }
-    carrying = [phase for phase, percent in percents.items() if _is_all(percent)]
-    largest = {
-        phase: known_parts[phase]
-        for phase, percent in percents.items()
-        if abs(percent) >= LEAST_PARTLY_PERCENT
-    }
+    carrying = list[str]()
+    largest = dict[str, int]()
+    for phase, part in known_parts.items():
+        percent = _percent(part, change_bytes)
+        if _is_all(percent):
+            carrying.append(phase)
+        if abs(percent) >= LEAST_PARTLY_PERCENT:
+            largest[phase] = part
     return Carried(carrying[0] if len(carrying) == 1 else None, largest)
 
 
@@ -247,10 +240,9 @@ def _is_all(percent: float) -> bool:
 
 def parts_words(parts: Mapping[str, int]) -> str:
     """Return `MLIR code generation −1,112 B, code generator +2,708 B`."""
-    phrases = [
-        f"{PHASE_WORDS[phase]} {part:+,} B".replace("-", "−")
-        for phase, part in parts.items()
-    ]
+    phrases = []
+    for phase, part in parts.items():
+        phrases.append(f"{PHASE_WORDS[phase]} {part:+,} B".replace("-", "−"))
     return ", ".join(phrases)
 
 
@@ -280,7 +272,7 @@ def _difference(upper: Rung, lower: Rung) -> int | None:
 def interactions(ladder: Ladder) -> dict[str, tuple[int, int]]:
     """Return phase → its bytes in both orders.
 
-    Where these differ by more than a tenth of the change.
+    Only phases are listed in which these differ by more than a tenth of the change.
     """
     backward = reverse_attribution(ladder)
     change_bytes = ladder.change_bytes
@@ -308,6 +300,4 @@ def failed_rungs(ladder: Ladder) -> dict[str, str]:
         "control": climb.control,
         "base": ladder.base,
     }
-    return {
-        name: rung.why for name, rung in rungs.items() if rung is not None and rung.why
-    }
+    return {name: rung.why for name, rung in rungs.items() if rung and rung.why}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-REPEAT, END = "// repeat", "// end"
+REPEAT = "// repeat"
+END = "// end"
 """The lines around the text of one layer, without the spaces before them."""
 MOST_LAYERS = 256
 _PLACE = re.compile(r"\{(layer|previous|layers)\}")
@@ -22,7 +23,9 @@ def with_layers(text: str, layers: int) -> str:
     is the number of the layer, from 1 on, and `{previous}` is one less. `{layers}` is
     how many there are, in all lines. Raises NotLayered.
     """
-    result, repeated, start = list[str](), list[str](), 0
+    result = list[str]()
+    repeated = list[str]()
+    start = 0
     is_layered = False
     for number, line in enumerate(text.splitlines(keepends=True), start=1):
         mark = line.strip()
@@ -37,7 +40,9 @@ def with_layers(text: str, layers: int) -> str:
             if not start:
                 raise NotLayered(f"line {number}: '{END}' without '{REPEAT}'")
             result += _written(repeated, layers)
-            repeated, start, is_layered = [], 0, True
+            repeated = []
+            start = 0
+            is_layered = True
         elif start:
             repeated.append(line)
         else:

@@ -34,5 +34,5 @@ class MachinePasses(Record, frozen=True, omit_defaults=True):
 
     @property
     def first_apart(self) -> MachineStage | None:
-        """The first pass after which the instructions differ."""
+        """Return the first pass after which the instructions differ."""
         return next((stage for stage in self.stages if stage.changes), None)

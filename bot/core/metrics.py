@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -52,19 +53,13 @@ class Metric(Small, frozen=True):
 
 
 _ARTIFACT = "the artifact's own segment table"
-_STREAM, _BOTH = (
-    "IR after the stream phase",
-    "IR after the stream phase, equal to the compiler's statistics",
-)
-_DISPATCH, _BEFORE_FUSION = (
-    "IR after dispatch creation",
-    "IR after global optimization, before dispatch creation",
-)
-_AMD, _PTXAS, _KERNEL = (
-    "AMD metadata",
-    "`ptxas -v`, from the extra `cuda`",
-    "the kernel's accounting; informational",
-)
+_STREAM = "IR after the stream phase"
+_BOTH = "IR after the stream phase, equal to the compiler's statistics"
+_DISPATCH = "IR after dispatch creation"
+_BEFORE_FUSION = "IR after global optimization, before dispatch creation"
+_AMD = "AMD metadata"
+_PTXAS = "`ptxas -v`, from the extra `cuda`"
+_KERNEL = "the kernel's accounting; informational"
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -509,17 +504,16 @@ OwnMetrics = Annotated[tuple[OwnMetric, ...], Meta(max_length=MOST_OWN)]
 @lru_cache(maxsize=64)
 def own_metrics(*sides: OwnMetrics) -> Mapping[str, Metric]:
     """Return what sides declare, by id; the last one's words count."""
-    return {
-        metric.id: Metric(
+    metrics = dict[str, Metric]()
+    for metric in chain.from_iterable(sides):
+        metrics[metric.id] = Metric(
             id=metric.id,
             label=metric.label,
             unit=metric.unit,
             about=metric.about,
             rule=metric.rule,
         )
-        for side in sides
-        for metric in side
-    }
+    return metrics
 
 
 @lru_cache(maxsize=64)
@@ -528,21 +522,18 @@ def unlike(base: OwnMetrics, head: OwnMetrics) -> Mapping[str, str]:
 
     One side does not declare it, or the sides count it in different units.
     """
-    base_units, head_units = (
-        {metric.id: metric.unit for metric in metrics} for metrics in (base, head)
-    )
-    reasons = {
-        id_: f"declared in {unit} on base, and in {head_units.get(id_)} on head"
-        for id_, unit in base_units.items()
-    }
-    reasons |= dict.fromkeys(
-        base_units.keys() - head_units.keys(), "not declared on head"
-    )
-    reasons |= dict.fromkeys(
-        head_units.keys() - base_units.keys(), "not declared on base"
-    )
-    return {
-        id_: reasons[id_]
-        for id_ in sorted(reasons)
-        if base_units.get(id_) != head_units.get(id_)
-    }
+    base_units = {metric.id: metric.unit for metric in base}
+    head_units = {metric.id: metric.unit for metric in head}
+    reasons = dict[str, str]()
+    for id_ in sorted({*base_units, *head_units}):
+        base_unit = base_units.get(id_)
+        head_unit = head_units.get(id_)
+        if head_unit is None:
+            reasons[id_] = "not declared on head"
+        elif base_unit is None:
+            reasons[id_] = "not declared on base"
+        elif base_unit != head_unit:
+            reasons[id_] = (
+                f"declared in {base_unit} on base, and in {head_unit} on head"
+            )
+    return reasons

@@ -1,19 +1,18 @@
-"""One dispatch traced on both sides."""
+"""Find where two compilers part over one dispatch: the pass after which it is another one.
+
+The parting pass is the first pass that makes a good part of what the sides are apart in
+the end, and most of what differs after it. It is not one that adds a little to much, or
+lowers what parted before. The trace shows a handful of operations that differ before
+and stay so, but they are not the cause: a gather whose lowering makes 1,440 operations
+more on one side may have differed by three before.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import SequenceMatcher
+from collections.abc import Sequence
 from itertools import accumulate
 
-from bot.core.ladder import Ladder
-from bot.core.machine_passes import MachinePasses
-from bot.core.pass_proof import PassProof
 from bot.core.program_proof import ProgramProof
-from bot.core.proof import KnobProof
-from bot.core.snapshot import CellKey, Dispatch
 from bot.core.trace import (
     LLVM,
     MACHINE,
@@ -21,50 +20,9 @@ from bot.core.trace import (
     REGION,
     DispatchTrace,
     Parting,
-    PassState,
     TraceRow,
 )
-
-TRACE_SCHEMA = "code-size-trace/1"
-
-
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """One dispatch on both sides."""
-
-    key: CellKey
-    # compilers, rows, traces, commands: side → its compiler's version, the dispatch,
-    # its trace, and the commands that print all of it; a side that lacks the dispatch
-    # has none of it but a command
-    compilers: Mapping[str, str]
-    rows: Mapping[str, Dispatch]
-    traces: Mapping[str, DispatchTrace]
-    commands: Mapping[str, tuple[str, ...]]
-    parting: Parting
-    # None with the reason in `no_ladder`
-    ladder: Ladder | None = None
-    no_ladder: str = ""
-    # the experiment on the program of a dispatch that is formed otherwise; None where
-    # there is none
-    formed: ProgramProof | None = None
-    # the experiment with base's configuration; None where the configurations are equal,
-    # or a compiler is not here
-    proof: KnobProof | None = None
-    # the experiment that divides the MLIR part, and the counts of both code generators;
-    # None where their phase carries little of the change, or a compiler is not here
-    pass_proof: PassProof | None = None
-    machine: MachinePasses | None = None
-
-
-# Where two compilers part over one dispatch: its passes side by side, and the one after
-# which it is another function.
-#
-# The parting pass is the first pass that makes a good part of what the sides are apart
-# in the end, and most of what differs after it. It is not one that adds a little to
-# much, or lowers what parted before. The trace shows a handful of operations that
-# differ before and stay so, but they are not the cause: a gather whose lowering makes
-# 1,440 operations more on one side may have differed by three before.
-
+from bot.core.trace_rows import rows_of
 
 LEAST_SHARE = 1 / 8
 """The least share of the end's difference after a pass at which the sides have parted."""
@@ -114,7 +72,7 @@ def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
         return Parting((), None, reason)
     if base is None or head is None:
         return Parting((), None, NOT_TRACED)
-    rows = tuple(_rows(tuple(base.states()), tuple(head.states())))
+    rows = tuple(rows_of(tuple(base.states()), tuple(head.states())))
     if base.is_staged and head.is_staged:
         return _parting_of_stages(rows)
     early = sum(row.level == PROGRAM for row in rows)
@@ -263,10 +221,9 @@ def _formed_at(rows: Sequence[TraceRow]) -> int | None:
 def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
     """Return the place of the first pass that makes a good part of the end's difference.
 
-    By far more differs after it than before it, and most of that stays for good.
-
-    Of LLVM's passes only those of the middle end that both sides print count. LLVM
-    prints none that deletes its loop, and of the code generator's passes over IR
+    By far more differs after it than before it, and most of that stays for good. Of
+    LLVM's passes only those of the middle end that both sides print count. LLVM prints
+    none that deletes its loop, and of the code generator's passes over IR
     (`consthoist`) only some, so that what others of these do is seen after the next
     one.
 
@@ -302,97 +259,3 @@ def _is_comparable(row: TraceRow, before: TraceRow) -> bool:
     if before.level != LLVM or not row.name.endswith("Pass"):
         return False
     return row.base is not None and row.head is not None
-
-
-def _rows(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[TraceRow]:
-    """Yield the passes of both sides as rows.
-
-    Where a pass changed only one side, the other is as it was before.
-    """
-    base_state: PassState | None = None
-    head_state: PassState | None = None
-    for base_place, head_place in _aligned(base, head):
-        base_pass = None if base_place is None else base[base_place]
-        head_pass = None if head_place is None else head[head_place]
-        base_state = base_pass or base_state
-        head_state = head_pass or head_state
-        named = head_pass or base_pass
-        if base_state is None or head_state is None or named is None:
-            continue
-        if base_state.level == head_state.level:
-            differences = _more(base_state.operations, head_state.operations)
-            yield TraceRow(
-                name=named.name,
-                base=base_pass,
-                head=head_pass,
-                apart=differences or _more(base_state.typed, head_state.typed),
-                share=_share(base_state, head_state),
-            )
-
-
-def _aligned(
-    base: Sequence[PassState], head: Sequence[PassState]
-) -> Iterator[tuple[int | None, int | None]]:
-    """Yield the places of each pass in both sides, matched by the passes' names.
-
-    These drift: `iree-codegen-lower-affine` became `iree-lower-affine`.
-    """
-    matcher = SequenceMatcher(
-        None, _stable_names(base), _stable_names(head), autojunk=False
-    )
-    for kind, i, i_end, j, j_end in matcher.get_opcodes():
-        if kind == "equal":
-            yield from zip(range(i, i_end), range(j, j_end), strict=True)
-            continue
-        base_alone = [(place, None) for place in range(i, i_end)]
-        head_alone = [(None, place) for place in range(j, j_end)]
-        if _base_comes_first(base, head=head, base_place=i, head_place=j):
-            yield from (*base_alone, *head_alone)
-        else:
-            yield from (*head_alone, *base_alone)
-
-
-def _base_comes_first(
-    base: Sequence[PassState],
-    head: Sequence[PassState],
-    base_place: int,
-    head_place: int,
-) -> bool:
-    """Return whether passes that only base prints come before those of head alone.
-
-    A pass that changes nothing is not printed, so the order is not known. The pass with
-    the larger change comes first, so that swapped sides have the same order.
-    """
-    if base_place == len(base) or head_place == len(head):
-        return True
-    changes = []
-    for side, place in ((base, base_place), (head, head_place)):
-        if place:
-            change_share = _share(side[place - 1], side[place])
-        else:
-            change_share = 0.0
-        changes.append((change_share, side[place].name))
-    return changes[0] >= changes[1]
-
-
-def _stable_names(states: Sequence[PassState]) -> list[tuple[str, str]]:
-    return [
-        (state.level, state.name.replace("codegen-", "").replace("-", ""))
-        for state in states
-    ]
-
-
-def _more(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
-    """Return operation → how many more head has, the largest difference first."""
-    counts = Counter(head)
-    counts.subtract(base)
-    differing = [(name, count) for name, count in counts.items() if count]
-    return dict(sorted(differing, key=lambda item: (-abs(item[1]), item[0])))
-
-
-def _share(base: PassState, head: PassState) -> float:
-    """Return the share of the larger side's operations that differs by name or types."""
-    counts = _more(base.typed, head.typed).values()
-    come = sum(count for count in counts if count > 0)
-    gone = -sum(count for count in counts if count < 0)
-    return max(come, gone) / max(base.total, head.total, 1)

@@ -19,7 +19,7 @@ class Cut:
 
     @property
     def swapped(self) -> Cut:
-        """The same cut with the sides exchanged."""
+        """Return the same cut with the sides exchanged."""
         return Cut(self.head, self.base)
 
 
@@ -38,15 +38,11 @@ def cuts_of(base: Sequence[Step], head: Sequence[Step]) -> tuple[Cut, ...]:
         head_alone = head_next - head_before - 1
         start = Cut(base_before + 1, head_before + 1)
         if not head_alone:
-            cuts += [
-                Cut(start.base + count, start.head)
-                for count in range(1, base_alone + 1)
-            ]
+            for base_cut in range(start.base + 1, start.base + base_alone + 1):
+                cuts.append(Cut(base_cut, start.head))
         elif not base_alone:
-            cuts += [
-                Cut(start.base, start.head + count)
-                for count in range(1, head_alone + 1)
-            ]
+            for head_cut in range(start.head + 1, start.head + head_alone + 1):
+                cuts.append(Cut(start.base, head_cut))
         if base_next < len(base):
             cuts.append(Cut(base_next + 1, head_next + 1))
     end = Cut(len(base), len(head))
@@ -58,12 +54,10 @@ def cuts_of(base: Sequence[Step], head: Sequence[Step]) -> tuple[Cut, ...]:
 def _common(base: Sequence[Step], head: Sequence[Step]) -> list[tuple[int, int]]:
     """Return the places of the longest common subsequence.
 
-    The same one if the sides are swapped.
+    It is the same one if the sides are swapped.
     """
     if tuple(head) < tuple(base):
-        return [
-            (base_place, head_place) for head_place, base_place in _common(head, base)
-        ]
+        return [(base, head) for head, base in _common(head, base)]
     lengths = [[0] * (len(head) + 1) for _ in range(len(base) + 1)]
     for row in range(len(base) - 1, -1, -1):
         for column in range(len(head) - 1, -1, -1):

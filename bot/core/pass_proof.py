@@ -56,12 +56,12 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def passes(self) -> tuple[str, ...]:
-        """The passes of the range: head's, or base's where only base runs any."""
+        """Return the passes of the range: head's, or base's where only base runs any."""
         return self.head_passes or self.base_passes
 
     @property
     def first_pass(self) -> str:
-        """Argument name of the first pass of the range.
+        """Return the argument name of the first pass of the range.
 
         Empty where there is no range.
         """
@@ -71,7 +71,7 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def last_pass(self) -> str:
-        """Argument name of the last pass of the range.
+        """Return the argument name of the last pass of the range.
 
         Empty where there is no range.
         """
@@ -81,7 +81,7 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def runs_on(self) -> str:
-        """BOTH, BASE_ALONE or HEAD_ALONE; empty where there is no range."""
+        """Return BOTH, BASE_ALONE or HEAD_ALONE; empty where there is no range."""
         if self.base_passes and self.head_passes:
             return BOTH
         if self.base_passes:
@@ -92,7 +92,7 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def lone_passes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The passes of the range that only base runs, and those that only head runs."""
+        """Return the passes of the range that only base runs, and those that only head runs."""
         base, head = Counter(self.base_passes), Counter(self.head_passes)
         return tuple((base - head).elements()), tuple((head - base).elements())
 
@@ -105,18 +105,12 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def bytes_before(self) -> int | None:
-        """Head's code with base's IR before the range.
-
-        None where it was not measured.
-        """
+        """Return the bytes of head's code with base's IR before the range; None if unmeasured."""
         return self._ends()[0]
 
     @property
     def bytes_after(self) -> int | None:
-        """Head's code with base's IR behind the range.
-
-        None where it was not measured.
-        """
+        """Return the bytes of head's code with base's IR behind the range; None if unmeasured."""
         return self._ends()[1]
 
     def _ends(self) -> tuple[int | None, int | None]:

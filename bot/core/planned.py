@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import product
 
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ _SHOWN_CELLS = 4
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
     """Return target → its name without the backend it shares with others.
 
-    Where that leaves the names different.
+    The name stays whole where two names would become equal.
     """
     full = sorted(targets)
     short = {}
@@ -50,10 +51,10 @@ def matching(
     if selector in names:
         return [selector]
     glob = selector.replace("…", "*")
-    full = [name for name in names if fnmatchcase(name, glob)]
-    return full or [
-        name for name in names if fnmatchcase((short or {}).get(name, name), glob)
-    ]
+    short = short or {}
+    by_name = [name for name in names if fnmatchcase(name, glob)]
+    by_short = [name for name in names if fnmatchcase(short.get(name, name), glob)]
+    return by_name or by_short
 
 
 def beginning(
@@ -61,18 +62,16 @@ def beginning(
 ) -> list[str]:
     """Return the names, or short names, that begin so.
 
-    Whatever function a dispatch is of. `dispatch_9` is a beginning.
-
-    `dispatch_1` is none of `main_dispatch_10_matmul` where there is a
-    `main_dispatch_1_matmul`, nor an initializer's where another function has one; a
-    glob may leave out the function, too.
+    The function of a dispatch may be left out: `dispatch_9` is a beginning. `dispatch_1` is
+    none of `main_dispatch_10_matmul` where there is a `main_dispatch_1_matmul`, nor an
+    initializer's where another function has one; a glob may leave out the function,
+    too.
     """
     texts = {name: f"_{name} _{(short or {}).get(name, name)}" for name in names}
     begin = [name for name in names if f"_{start}" in texts[name]]
     begin = begin or matching(names, f"*_{start}", short)
-    whole = [
-        name for name in begin if f"{name}_".partition(start)[2].startswith("_")
-    ] or begin
+    whole = [name for name in begin if f"{name}_".partition(start)[2][:1] == "_"]
+    whole = whole or begin
     return [name for name in whole if not name.startswith("_initializer_")] or whole
 
 
@@ -154,13 +153,9 @@ class Model(Small, frozen=True):
 
     @property
     def import_argv(self) -> tuple[str, ...]:
-        """Return the importer's options as they are given to it.
-
-        With absolute paths.
-        """
-        return tuple(
-            dict(self.import_places).get(flag, flag) for flag in self.import_flags
-        )
+        """Return the importer's options as they are given to it: with absolute paths."""
+        places = dict(self.import_places)
+        return tuple(places.get(flag, flag) for flag in self.import_flags)
 
 
 class Target(Small, frozen=True):
@@ -176,7 +171,7 @@ class Target(Small, frozen=True):
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The backend's option and its flags."""
+        """Return the backend's option and its flags."""
         return (f"--iree-hal-target-backends={self.backend}", *self.flags)
 
 
@@ -201,21 +196,18 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def key(self) -> CellKey:
-        """The cell's model and target."""
+        """Return the cell's model and target."""
         return CellKey(self.model.name, self.target.name)
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """Return the flags that the compiler is given.
-
-        Those that are printed, with absolute paths.
-        """
+        """Return the flags that the compiler is given: the printed ones, with absolute paths."""
         places = dict(self.places)
         return tuple(places.get(flag, flag) for flag in self.printed)
 
     @property
     def printed(self) -> tuple[str, ...]:
-        """All flags of the cell, without program, input and output.
+        """Return all flags of the cell, without program, input and output.
 
         The user's come last, and so have the last word.
         """
@@ -232,7 +224,7 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The flags that every cell of its kind has."""
+        """Return the flags that every cell of its kind has."""
         return (*self._common, *self.user_flags)
 
     @property
@@ -243,7 +235,7 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def cost(self) -> float:
-        """What it is expected to cost, in no particular unit.
+        """Return what it is expected to cost, in no particular unit.
 
         Only the order matters.
         """
@@ -309,7 +301,7 @@ def narrowed(
     target_globs: Sequence[str] = (),
     must_match: bool = True,
 ) -> dict[str, Snapshot]:
-    """Snapshots with what the globs name alone, as if no more had been measured.
+    """Return snapshots with what the globs name alone, as if no more had been measured.
 
     `must_match`: whether a glob that matches nothing on any side is an error.
     """
@@ -333,19 +325,13 @@ def narrowed(
 
     def part(side: Snapshot) -> Snapshot:
         cells = (cell for cell in side.cells if cell.key.model in chosen_models)
+        models = [name for name in side.models if name in chosen_models]
+        targets = [name for name in side.targets if name in chosen_targets]
         return replace(
             side,
             cells=tuple(cell for cell in cells if cell.key.target in chosen_targets),
-            models={
-                name: digest
-                for name, digest in side.models.items()
-                if name in chosen_models
-            },
-            targets={
-                name: backend
-                for name, backend in side.targets.items()
-                if name in chosen_targets
-            },
+            models={name: side.models[name] for name in models},
+            targets={name: side.targets[name] for name in targets},
         )
 
     return {label: part(side) for label, side in sides.items()}
@@ -371,11 +357,9 @@ def plan(
     models: Sequence[Model], targets: Sequence[Target], user_flags: Sequence[str] = ()
 ) -> tuple[PlannedCell, ...]:
     """Return every model on every target, sorted by key."""
-    cells = [
-        PlannedCell(model, target, tuple(user_flags))
-        for model in models
-        for target in targets
-    ]
+    flags = tuple(user_flags)
+    pairs = product(models, targets)
+    cells = [PlannedCell(model, target, flags) for model, target in pairs]
     return tuple(sorted(cells, key=lambda cell: cell.key))
 
 

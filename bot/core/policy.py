@@ -1,273 +1,78 @@
-"""What a judgement is: findings and the verdict they add up to."""
+"""Judge the differences between two sides: the rules of the verdict.
+
+* Thresholds are ordered rules. For each cell and metric the first rule decides whose
+  metric, model and target globs (case counts) all match; the rules below it are not
+  looked at, whatever it says.
+* A rule has up to two levels, `warn` and `fail`. A level is exceeded where its change
+  or its limit is exceeded. The change is exceeded when head − base is greater than
+  `absolute` and greater than `relative` times the base; where only one of the two is
+  given, that one decides. The limit is exceeded when the head value is greater than
+  `limit`. Greater means strictly greater: growth of exactly 4 KiB does not exceed
+  `4KiB`.
+* Growth from zero exceeds every relative level: there is no base that would make it
+  small. Where the base is not known there is no change to judge, only the limit: so a
+  new cell is held to limits alone.
+* Where the compiler does not repeat itself, a metric is the range of all that its
+  command gave. It exceeds a level where it does so whatever value of the range is
+  taken: with the largest base and the smallest head. Where it does with some of them
+  alone, that is a warning which says so, whatever the level; none where both sides
+  have the same values.
+* Values are judged wherever head was measured, also in cells that the stack gate
+  broke. Shrinking is never a finding.
+* A finding that base had, too, is `known`, and does nothing to the verdict: a limit
+  that base exceeded by as much or more, and a cell that is broken on both sides
+  alike.
+* `fail` wins over `warn`, and within a level the limit over the change: one finding
+  per metric of a cell at most.
+* A metric that repeated compiles do not repeat (time, memory) is never judged,
+  whatever the rule says.
+* A value that was known on base and is not on a measured head is a `warn` of its own
+  kind, `unknown`.
+* A rule without levels only informs: nothing it decides is ever a finding.
+* The state of a cell can be a finding too: by default a newly broken cell fails; a
+  removed one warns, and so does one that was planned and not measured: lost, or timed
+  out. One that is not measured on purpose, as its target cannot be compiled
+  stand-alone, is no finding.
+* A model of which no build could be measured on either side is not measured, too: its
+  broken cells get the level of `unmeasured`, where that is worse than that of
+  `broken`. What base could not compile either, and fails of the same kind with no
+  larger figure, is `known`: other words in its message are no news.
+* The verdict is the worst level among the findings that are not known. They are
+  sorted worst first: those that are not known, fail before warn, states before
+  metrics, register spills before the rest, bytes before counts, then by how much more
+  there is than the level allows, in bytes or as a count, then by cell and metric.
+* Where nothing was compared there is no verdict: it is `unknown`, whatever the
+  findings. Compared is a cell that was measured on both sides, that is fixed, or
+  newly broken where that is a finding.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
 
 from msgspec.structs import replace
 
 from bot.core.delta import STATES, CellDelta, MetricDelta, outcome
-from bot.core.metrics import METRIC_BY_ID, METRIC_IDS, METRICS, Metric, Unit
-from bot.core.planned import covers
-from bot.core.record import Small, Spread, Value, difference, spread
-from bot.core.snapshot import Cell, CellKey, Failure
+from bot.core.findings import Finding, Level, Status, Verdict, status_of
+from bot.core.metrics import METRIC_IDS, METRICS, Metric, Unit
+from bot.core.record import Spread, Value, difference
+from bot.core.rules import (
+    DEFAULT_STATES,
+    UNIT_STEPS,
+    UNIT_SUFFIXES,
+    LevelSpec,
+    Rule,
+    any_match,
+    own_rules,
+)
+from bot.core.snapshot import Cell, CellKey
 
-Level = Literal["warn", "fail"]
-Status = Literal["pass", "warn", "fail"]  # what a rule makes of a cell
-# unknown: nothing could be compared
-VerdictStatus = Literal["pass", "warn", "fail", "unknown"]
-
-
-class Finding(Small, frozen=True):
-    """One rule broken by one cell."""
-
-    key: CellKey
-    level: Level
-    # the metric's id; None where the state of the cell is the finding
-    metric: str | None
-    rule: str
-    # `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a known value
-    # is not any more)
-    kind: str
-    # the level that was exceeded, as the configuration wrote it (`4KiB and 1.5%`,
-    # `32KiB`, `newly-broken`)
-    limit: str
-    # the value judged, as text with its unit and sign (`+33.5 KiB (+66.5 %)`), never
-    # empty
-    actual: str
-    base: int | None = None
-    head: int | None = None
-    # line of the configuration at which the rule stands; None for built-in rules
-    line: int | None = None
-    # by whom, where a person with write access did; then it does not fail any more
-    accepted: str | None = None
-    # for states, how the cell ended on base and on head: `ok`, `failed: compile,
-    # SIGSEGV`, `absent`, …; then `base` and `head` are the figures of the compiler's
-    # memory gates, where they refused
-    outcomes: tuple[str, str] | None = None
-    # the largest growth, or for a limit the largest value, that the level allows, in
-    # the metric's unit
-    allowed: int | None = None
-    # True where base had it, too, and head is not worse: this change did not do it
-    known: bool = False
-    # True where it exceeds the level with some of the values that were seen, and not
-    # with others: the compiler does not repeat itself. Then `base` and `head` are those
-    # that alarm most, else that alarm least.
-    is_open: bool = False
-    # every value that was seen of base and of head, where these are several
-    seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    # for states, why the cell has no ordinary artifact on head
-    failure: Failure | None = None
-    own: Metric | None = None  # the metric, where a configuration declares it
-    reason: str = ""  # of the acceptance; empty where none was given
-    # growth since a smaller value was accepted; None where none was
-    grown_since: int | None = None
-
-    @property
-    def sides(self) -> tuple[Value, Value]:
-        """Base and head as they are told."""
-        if self.seen is None:
-            return self.base, self.head
-        return spread(self.seen[0]), spread(self.seen[1])
-
-    @property
-    def quantity(self) -> Metric:
-        """The metric itself, of a finding that is about one."""
-        return self.own or METRIC_BY_ID[self.metric or ""]
-
-    @property
-    def weight(self) -> Status:
-        """What it does to the verdict.
-
-        A finding that base had does nothing, an accepted one warns.
-        """
-        if self.known:
-            return "pass"
-        if self.accepted is not None:
-            return "warn"
-        return self.level
-
-
-class Verdict(Small, frozen=True):
-    """The outcome of all rules over all cells; findings are sorted, worst first."""
-
-    status: VerdictStatus
-    findings: tuple[Finding, ...] = ()
-
-    @property
-    def news(self) -> tuple[Finding, ...]:
-        """The findings of this change: those that base had are left out."""
-        return tuple(finding for finding in self.findings if not finding.known)
-
-    @property
-    def failing(self) -> tuple[Finding, ...]:
-        """The findings that fail the check.
-
-        Accepted ones and those that base had are left out.
-        """
-        return tuple(finding for finding in self.findings if finding.weight == "fail")
-
-
-def status_of(findings: Iterable[Finding]) -> Status:
-    """Return the worst that any of them does to the verdict."""
-    weights = {finding.weight for finding in findings}
-    if "fail" in weights:
-        return "fail"
-    if "warn" in weights:
-        return "warn"
-    return "pass"
-
-
-# The rules of the verdict, in prose:
-#
-# * Thresholds are ordered rules. For each cell and metric the first rule decides whose
-#   metric, model and target globs (case counts) all match; the rules below it are not
-#   looked at, whatever it says.
-# * A rule has up to two levels, `warn` and `fail`. A level is exceeded where its change
-#   or its limit is exceeded. The change is exceeded when head − base is greater than
-#   `absolute` and greater than `relative` times the base; where only one of the two is
-#   given, that one decides. The limit is exceeded when the head value is greater than
-#   `limit`. Greater means strictly greater: growth of exactly 4 KiB does not exceed
-#   `4KiB`.
-# * Growth from zero exceeds every relative level: there is no base that would make it
-#   small. Where the base is not known there is no change to judge, only the limit: so a
-#   new cell is held to limits alone.
-# * Where the compiler does not repeat itself, a metric is the range of all that its
-#   command gave. It exceeds a level where it does so whatever value of the range is
-#   taken: with the largest base and the smallest head. Where it does with some of them
-#   alone, that is a warning which says so, whatever the level; none where both sides
-#   have the same values.
-# * Values are judged wherever head was measured, also in cells that the stack gate
-#   broke. Shrinking is never a finding.
-# * A finding that base had, too, is `known`, and does nothing to the verdict: a limit
-#   that base exceeded by as much or more, and a cell that is broken on both sides
-#   alike.
-# * `fail` wins over `warn`, and within a level the limit over the change: one finding
-#   per metric of a cell at most.
-# * A metric that repeated compiles do not repeat (time, memory) is never judged,
-#   whatever the rule says.
-# * A value that was known on base and is not on a measured head is a `warn` of its own
-#   kind, `unknown`.
-# * A rule without levels only informs: nothing it decides is ever a finding.
-# * The state of a cell can be a finding too: by default a newly broken cell fails; a
-#   removed one warns, and so does one that was planned and not measured: lost, or timed
-#   out. One that is not measured on purpose, as its target cannot be compiled
-#   stand-alone, is no finding.
-# * A model of which no build could be measured on either side is not measured, too: its
-#   broken cells get the level of `unmeasured`, where that is worse than that of
-#   `broken`. What base could not compile either, and fails of the same kind with no
-#   larger figure, is `known`: other words in its message are no news.
-# * The verdict is the worst level among the findings that are not known. They are
-#   sorted worst first: those that are not known, fail before warn, states before
-#   metrics, register spills before the rest, bytes before counts, then by how much more
-#   there is than the level allows, in bytes or as a count, then by cell and metric.
-# * Where nothing was compared there is no verdict: it is `unknown`, whatever the
-#   findings. Compared is a cell that was measured on both sides, that is fixed, or
-#   newly broken where that is a finding.
-
-
-Dimension = Literal["own", "bytes", "ms"]
-"""`own`: a number without a unit is in the unit of the metric it is compared with."""
-
-DEFAULT_STATES: Mapping[str, Status] = {
-    **dict.fromkeys(STATES, "pass"),
-    "newly-broken": "fail",
-    "removed": "warn",
-    "unmeasured": "warn",
-}
 _COMPARED = frozenset({"same", "changed", "fixed"})
 _SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
 
 # of a level that some of the values that were seen exceed
 OPEN = "open: the build is non-deterministic"
-
-_STEPS: dict[tuple[Dimension, Unit], int] = {
-    ("bytes", "bytes"): 1,
-    ("bytes", "KiB"): 1024,
-    ("ms", "ms"): 1,
-}
-_SUFFIX: dict[Unit, str] = {"count": "", "bytes": " B", "ms": " ms", "KiB": " KiB"}
-
-
-class Amount(Small, frozen=True):
-    """A whole number of steps of its dimension, and how the configuration wrote it."""
-
-    value: int
-    dimension: Dimension
-    text: str
-
-    def steps(self, unit: Unit) -> int:
-        """Return the amount in a metric's unit.
-
-        Raises ValueError (one line for the user) if it does not fit.
-        """
-        if self.dimension == "own":
-            return self.value
-        scale = _STEPS.get((self.dimension, unit))
-        if scale is None:
-            noun = "count" if unit == "count" else f"number of {unit}"
-            raise ValueError(f"{self.text!r} is not a {noun}")
-        if self.value % scale:
-            raise ValueError(f"{self.text!r} is not a whole number of {unit}")
-        return self.value // scale
-
-
-class Ratio(Small, frozen=True):
-    """A share of the base (1/2 is 50 %), and how the configuration wrote it."""
-
-    value: Fraction
-    text: str
-
-
-class LevelSpec(Small, frozen=True):
-    """One level of a rule; what is None is not asked for."""
-
-    absolute: Amount | None = None
-    relative: Ratio | None = None
-    limit: Amount | None = None
-
-    @property
-    def change_text(self) -> str:
-        """The change that is allowed, as the configuration wrote it.
-
-        `4KiB and 1.5%`.
-        """
-        return " and ".join(
-            part.text for part in (self.absolute, self.relative) if part is not None
-        )
-
-
-class Rule(Small, frozen=True):
-    """One rule: which cells and metrics it decides, and its levels."""
-
-    name: str
-    # metrics, models, targets: globs; the rule matches where one of each does
-    metrics: tuple[str, ...]
-    models: tuple[str, ...] = ("*",)
-    targets: tuple[str, ...] = ("*",)
-    warn: LevelSpec | None = None
-    fail: LevelSpec | None = None
-    line: int | None = None  # line of the configuration at which it stands
-
-    def levels(self) -> tuple[tuple[Level, LevelSpec], ...]:
-        """Return the levels given, worst first."""
-        levels: tuple[tuple[Level, LevelSpec | None], ...] = (
-            ("fail", self.fail),
-            ("warn", self.warn),
-        )
-        return tuple((level, spec) for level, spec in levels if spec is not None)
-
-    def matches_cell(self, key: CellKey) -> bool:
-        """Return whether the rule is about this cell."""
-        return any_match(self.models, key.model) and any_match(self.targets, key.target)
-
-
-def any_match(globs: Collection[str], name: str) -> bool:
-    """Return whether one of the globs matches the whole name."""
-    return "*" in globs or any(fnmatchcase(name, glob) for glob in globs)
 
 
 def judge(
@@ -302,11 +107,11 @@ def _rules_by_metric(
     deltas: Sequence[CellDelta], rules: Sequence[Rule]
 ) -> dict[str, list[Rule]]:
     """Return metric → the rules about it, built-in metrics first, then declared ones."""
-    by_metric = {
-        metric.id: [rule for rule in rules if any_match(rule.metrics, metric.id)]
-        for metric in METRICS
-        if metric.exact
-    }
+    by_metric = dict[str, list[Rule]]()
+    for built_in in METRICS:
+        if built_in.exact:
+            id_ = built_in.id
+            by_metric[id_] = [rule for rule in rules if any_match(rule.metrics, id_)]
     declared = dict[str, Metric]()
     for delta in deltas:
         for metric in delta.metrics.values():
@@ -338,39 +143,11 @@ def _first_rules(
     return first
 
 
-def own_rules(rules: Sequence[Rule], metric: Metric) -> list[Rule]:
-    """Return the rules for a declared metric, the one that it names first.
-
-    Rules whose amounts are of other units are left out.
-    """
-    fitting = [
-        rule
-        for rule in rules
-        if (rule.name == metric.rule or any_match(rule.metrics, metric.id))
-        and not misfit(rule, metric)
-    ]
-    return sorted(fitting, key=lambda rule: rule.name != metric.rule)
-
-
-def misfit(rule: Rule, metric: Metric) -> str:
-    """Say why a rule cannot judge the metric: an amount of another unit.
-
-    Empty where it can.
-    """
-    try:
-        for _, spec in rule.levels():
-            for amount in filter(None, (spec.absolute, spec.limit)):
-                amount.steps(metric.unit)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
 _SPILLS = frozenset(metric.id for metric in METRICS if metric.rule == "register spills")
 
 
 def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey, int]:
-    """Worst first (see the module's text)."""
+    """Return a key that puts the worst finding first (see the text of the module)."""
     if finding.metric in METRIC_IDS:
         place = METRIC_IDS.index(finding.metric)
     else:
@@ -379,7 +156,7 @@ def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey
         unit = finding.quantity.unit
     else:
         unit = "count"
-    size = excess(finding) * _STEPS.get(("bytes", unit), 1)
+    size = excess(finding) * UNIT_STEPS.get(("bytes", unit), 1)
     states_last = finding.metric is not None
     # a kernel that spills is slower, however small it has become
     spills_last = finding.metric not in _SPILLS
@@ -399,7 +176,7 @@ def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey
 def excess(finding: Finding) -> int:
     """Return by how much the value, or its growth, is more than the level allows.
 
-    In the metric's unit; 0 where unknown.
+    It is in the metric's unit; 0 where it is unknown.
     """
     if finding.allowed is None or finding.head is None:
         return 0
@@ -579,8 +356,8 @@ def _allowed_growth(spec: LevelSpec, base: int, unit: Unit) -> int:
 
 def _amount(value: Value, unit: Unit, sign: str = "") -> str:
     if isinstance(value, Spread):
-        return f"{value.low:{sign},}..{value.high:{sign},}{_SUFFIX[unit]}"
-    return f"{value:{sign},}{_SUFFIX[unit]}"
+        return f"{value.low:{sign},}..{value.high:{sign},}{UNIT_SUFFIXES[unit]}"
+    return f"{value:{sign},}{UNIT_SUFFIXES[unit]}"
 
 
 def change_text(metric: MetricDelta) -> str:
@@ -606,75 +383,3 @@ def _share_text(change: int, base: int | None) -> str:
         return "under 0.1 %"
     sign = "-" if tenths < 0 else "+"
     return f"{sign}{abs(tenths) // 10:,}.{abs(tenths) % 10} %"
-
-
-def metrics_of(rule: Rule, ids: Iterable[str] = METRIC_IDS) -> tuple[str, ...]:
-    """Return the metric ids that the rule's globs match; `ids`: all that there are."""
-    return tuple(id_ for id_ in ids if any_match(rule.metrics, id_))
-
-
-def is_catch_all(rule: Rule) -> bool:
-    """Return whether the rule matches every metric of every cell.
-
-    Whatever they are called.
-    """
-    return all(
-        _cover(globs, ("*",)) for globs in (rule.metrics, rule.models, rule.targets)
-    )
-
-
-def hiding(
-    above: Iterable[Rule], rule: Rule, ids: Iterable[str] = METRIC_IDS
-) -> Rule | None:
-    """Return the first of the rules above one that leaves nothing to it.
-
-    As far as `covers` proves it; None without one.
-    """
-    metrics = metrics_of(rule, ids)
-    for earlier in above:
-        matches_all = all(any_match(earlier.metrics, metric) for metric in metrics)
-        if (
-            matches_all
-            and _cover(earlier.models, rule.models)
-            and _cover(earlier.targets, rule.targets)
-        ):
-            return earlier
-    return None
-
-
-def _cover(wide: Iterable[str], narrow: Iterable[str]) -> bool:
-    """Return whether each of the narrow globs is covered by one of the wide ones."""
-    return all(any(covers(cover, glob) for cover in wide) for glob in narrow)
-
-
-# What a measurement says of the machine it was made on: such a reason begins with HERE,
-# wherever it is shown. A cell that has one, that a timeout or a signal ended is never
-# kept: elsewhere it may end otherwise.
-
-HERE = "on this machine: "
-# in the first line of the reason where a compile needed more memory than there was
-RAN_OUT = "memory ran out"
-
-
-def here(reason: str) -> str:
-    """Return a reason that holds on this machine only."""
-    if is_local(reason):
-        return reason
-    return HERE + reason
-
-
-def is_local(reason: str) -> bool:
-    """Return whether the reason, or one that it quotes, holds on this machine only."""
-    return HERE in reason
-
-
-def lasts(cell: Cell) -> bool:
-    """Return whether the cell depends on its compiler, its model and its flags alone."""
-    failure = cell.failure
-    if failure and (
-        failure.stage == "timeout"
-        or failure.signal is not None
-        or is_local(failure.message)
-    ):
-        return False
-    return not any(map(is_local, cell.reasons.values()))

@@ -83,7 +83,7 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def pass_name(self) -> str:
-        """The pass that forms the regions, wholly or in part.
+        """Return the pass that forms the regions, wholly or in part.
 
         Empty where no experiment names one.
         """

@@ -15,12 +15,16 @@ PROVED, PARTLY, REFUTED, NOT_TRIED = STATUSES = (
     "refuted",
     "not-tried",
 )
-LEAST_PROVED_PERCENT, MOST_PROVED_PERCENT = 90, 110
-"""A cause is proved where undoing it restores this share of a change."""
+LEAST_PROVED_PERCENT = 90
+"""A cause is proved where undoing it restores at least this share of a change."""
+MOST_PROVED_PERCENT = 110
+"""A cause is proved where undoing it restores at most this share of a change."""
 LEAST_PARTLY_PERCENT = 10
 """A cause is refuted where undoing it restores less than this share of a change."""
-MOST_KNOBS, MOST_WHY = 200, 2_000
-LITTLE_BYTES, LITTLE_PERCENT = 8, 2
+MOST_KNOBS = 200
+MOST_WHY = 2_000
+LITTLE_BYTES = 8
+LITTLE_PERCENT = 2
 """Two sizes count as one up to the larger of these; the percentage is of a change."""
 
 
@@ -56,7 +60,7 @@ class Experiment(Protocol):
 
     @property
     def status(self) -> str:
-        """One of STATUSES."""
+        """Return one of STATUSES."""
 
     @property
     def why(self) -> str:
@@ -64,11 +68,11 @@ class Experiment(Protocol):
 
     @property
     def moved_bytes(self) -> int | None:
-        """Head − base."""
+        """Return head − base."""
 
     @property
     def restored_bytes(self) -> int | None:
-        """What goes back; None where it was not tried."""
+        """Return what goes back; None where it was not tried."""
 
 
 Knob = Annotated[str, msgspec.Meta(max_length=200)]
@@ -112,7 +116,7 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def share(self) -> float | None:
-        """The part of the change that goes back (0.5 is half of it).
+        """Return the part of the change that goes back (0.5 is half of it).
 
         None where it was not tried.
         """

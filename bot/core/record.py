@@ -34,18 +34,12 @@ class Record(Small, frozen=True, forbid_unknown_fields=True):
 
 
 def always(value: Any) -> Any:
-    """Return the default of a field that is always written.
-
-    Also in a record that leaves out defaults.
-    """
+    """Return the default of a field that is written even where defaults are left out."""
     return msgspec.field(default_factory=lambda: value)
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Return True for a whole number that no reader of a snapshot refuses.
-
-    From 0 to INT_LIMIT.
-    """
+    """Return True for a whole number from 0 to INT_LIMIT: no reader refuses it."""
     return type(value) is int and 0 <= value <= INT_LIMIT
 
 
@@ -77,7 +71,7 @@ def ends(value: int | Spread) -> tuple[int, int]:
 
 
 def difference(base: Value, head: Value) -> Value:
-    """Head − base, for all that they may be; None where either is not known."""
+    """Return head − base, for all that they may be; None where either is not known."""
     if base is None or head is None:
         return None
     base_low, base_high = ends(base)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from bot.core.defaults import TriedDefault
 from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation, RootCause
-from bot.core.policy import Verdict
+from bot.core.findings import Verdict
 from bot.core.record import Count, Record, Small, always
 from bot.core.run_times import RunTimes
 from bot.core.snapshot import CellKey, ModelEdit, Snapshot

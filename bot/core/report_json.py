@@ -10,8 +10,8 @@ import msgspec
 from bot.core.defaults import TriedDefaults
 from bot.core.delta import CellDelta
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, Tally
+from bot.core.findings import Finding
 from bot.core.json_text import decoded, filled, lines, require_schema
-from bot.core.policy import Finding
 from bot.core.program import Family
 from bot.core.proof import UNPROVED, Proof
 from bot.core.record import Amount, Count

@@ -28,17 +28,17 @@ def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
 def expected(cells: Sequence[PlannedCell], last_costs: Costs) -> dict[CellKey, float]:
     """Return what every cell is expected to cost.
 
-    One that was never measured by its size, on the scale of the others.
+    A cell that was never measured costs by its size, on the scale of the others.
     """
     measured = [cell for cell in cells if cell.key in last_costs]
     guessed = sum(cell.cost for cell in measured)
+    scale = 1.0
     if guessed:
         scale = sum(last_costs[cell.key] for cell in measured) / guessed
-    else:
-        scale = 1.0
-    return {
-        cell.key: float(last_costs.get(cell.key, cell.cost * scale)) for cell in cells
-    }
+    costs = dict[CellKey, float]()
+    for cell in cells:
+        costs[cell.key] = float(last_costs.get(cell.key, cell.cost * scale))
+    return costs
 
 
 def deal(
@@ -139,11 +139,10 @@ def agreed(plan: str, where: str = "the plan") -> Mapping[str, str]:
 
     Empty where it does not say.
     """
-    return {
-        name: version
-        for row in _parts(plan, where)
-        for name, version in (row.releases or {}).items()
-    }
+    releases = dict[str, str]()
+    for part in _parts(plan, where):
+        releases.update(part.releases or {})
+    return releases
 
 
 def _parts(plan: str, where: str) -> list[Part]:
@@ -176,19 +175,18 @@ def dealt(
             where=where,
             hint="plan and measure the same commit, with the same selectors",
         )
-    return {
-        name: tuple([planned[key] for key in sorted(part)])
-        for name, part in parts.items()
-    }
+    by_runner = dict[str, tuple[PlannedCell, ...]]()
+    for name, part in parts.items():
+        by_runner[name] = tuple([planned[key] for key in sorted(part)])
+    return by_runner
 
 
 def _keys_of(part: Part) -> list[CellKey]:
     """Return the cells that a part assigns to its runner."""
-    return [
-        CellKey(model, target)
-        for model, targets in part.assigned.items()
-        for target in targets
-    ]
+    keys = list[CellKey]()
+    for model, targets in part.assigned.items():
+        keys += [CellKey(model, target) for target in targets]
+    return keys
 
 
 def assigned(
@@ -217,11 +215,9 @@ _HINT = "merge the shards of one run"
 def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
     """Return the snapshot of all parts' cells.
 
-    Each part comes with the name to call it by in errors.
-
-    Parts of one run have the same compiler, source and flags; anything else is refused,
-    as are a model or target that two parts know differently, and a cell that two parts
-    measured.
+    Each part comes with the name to call it by in errors. Parts of one run have the
+    same compiler, source and flags; anything else is refused, as are a model or target
+    that two parts know differently, and a cell that two parts measured.
     """
     _require_one_run(parts)
     first = _first_part(parts)[1]
@@ -287,9 +283,8 @@ def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
 
     Empty where both have a cell in common.
     """
-    base_keys, head_keys = (
-        {cell.key for cell in snapshot.cells} for snapshot in (base, head)
-    )
+    base_keys = {cell.key for cell in base.cells}
+    head_keys = {cell.key for cell in head.cells}
     if not base_keys or not head_keys or base_keys & head_keys:
         return ""
     return (
@@ -299,7 +294,7 @@ def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
 
 
 def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
-    """One line for every model of which no build could be measured on either side.
+    """Return one line for every model of which no build could be measured on either side.
 
     Most likely it does not parse.
     """
@@ -313,9 +308,7 @@ def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
             and cell.status != "unsupported"
         ):
             failed.setdefault(cell.key.model, []).append(cell)
-    return tuple(
-        _on_no_target(model, failures) for model, failures in sorted(failed.items())
-    )
+    return tuple([_on_no_target(model, failed[model]) for model in sorted(failed)])
 
 
 def _on_no_target(model: str, cells: Sequence[Cell]) -> str:

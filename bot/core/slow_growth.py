@@ -92,11 +92,10 @@ def window_point(line: Line, stored: Sequence[str], days: int = WINDOW_DAYS) -> 
     if newest is None:
         return Point("window", reason="the dates of the stored baselines are not known")
     begin = line.times[newest] - days * DAY_SECONDS
-    old = [
-        place
-        for place, sha in enumerate(line.commits)
-        if sha in line.times and line.times[sha] <= begin
-    ]
+    old = list[int]()
+    for place, sha in enumerate(line.commits):
+        if sha in line.times and line.times[sha] <= begin:
+            old.append(place)
     if old:
         commit = _at_or_before(line, stored, old[0])
     else:

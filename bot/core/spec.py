@@ -14,7 +14,8 @@ from bot.core.near import nearest
 from bot.core.record import Small
 
 PROJECT = "iree-base-compiler"
-LATEST, NIGHTLY = "latest", "nightly"
+LATEST = "latest"
+NIGHTLY = "nightly"
 MOVING = (LATEST, NIGHTLY)
 """SPECs that are another release from time to time.
 
@@ -68,7 +69,7 @@ class Places(Small, frozen=True):
 
     @property
     def argv(self) -> list[str]:
-        """The options of pip that say so."""
+        """Return the options of pip that say so."""
         return [
             *(f"--find-links={link}" for link in self.find_links),
             *["--no-index"] * self.no_index,
@@ -76,7 +77,7 @@ class Places(Small, frozen=True):
 
     @property
     def key(self) -> str:
-        """Tells these places from others in names of the cache.
+        """Return what tells these places from others in names of the cache.
 
         Empty for the index alone.
         """
@@ -145,9 +146,8 @@ def is_address(link: str) -> bool:
 def refused_link(link: str) -> str:
     """Say why a place of wheels is not taken.
 
-    Empty for an HTTPS page without credentials, and for any path.
-
-    Plain HTTP is taken from this machine itself, as pip takes it.
+    Empty for an HTTPS page without credentials, and for any path. Plain HTTP is taken
+    from this machine itself, as pip takes it.
     """
     if not is_address(link):
         return ""
@@ -162,7 +162,7 @@ def refused_link(link: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Text with its addresses' credentials and queries left out."""
+    """Return the text with its addresses' credentials and queries left out."""
     return re.sub(r"(://[^\s?]*)\?\S*", r"\1", re.sub(r"://[^/\s]*@", "://", text))
 
 
@@ -195,9 +195,8 @@ def release_of(text: str, project: str = PROJECT) -> str | None:
 def full_version(version: Version) -> str:
     """Return a version as PEP 440 normalises it, with three numbers.
 
-    `3.13` and `3.13.0.0` are `3.13.0`.
-
-    A version that is a date, such as `20260101.42`, keeps its numbers.
+    `3.13` and `3.13.0.0` are `3.13.0`. A version that is a date, such as `20260101.42`,
+    keeps its numbers.
     """
     if version.major > _LARGEST_MAJOR:
         return str(version)
@@ -244,9 +243,7 @@ def is_release(spec: str) -> bool:
 def release_in(spec: str) -> str | None:
     """Return the release in a snapshot's SPEC.
 
-    Of `nightly = iree-base-compiler==…` the one that it was.
-
-    None without one.
+    `nightly = iree-base-compiler==…` names the release that it was. None without one.
     """
     moving, _, resolved = spec.rpartition(RESOLVED)
     return release_of(resolved if moving in MOVING else spec, "")
@@ -260,9 +257,7 @@ def short_name(spec: str) -> str:
 def requirement_of(line: str) -> str:
     """Return the requirement in a line of a requirements file.
 
-    Without what may follow it.
-
-    Empty where it has none.
+    What may follow it is left out. Empty where the line has none.
     """
     return _AFTER.sub("", line, count=1).strip()
 

@@ -73,7 +73,7 @@ class StoredDispatch(Record, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> CellKey:
-        """The build that it is in."""
+        """Return the build that it is in."""
         return CellKey(self.model, self.target)
 
 
@@ -93,7 +93,7 @@ class BaseIr:
 
     @property
     def compiler(self) -> str:
-        """SHA-256 (hex) of the compiler that printed it."""
+        """Return the SHA-256 (hex) of the compiler that printed it."""
         return self._stored.compiler
 
     @cached_property

@@ -47,18 +47,15 @@ def phases_us(started_ns: int, ended_ns: Mapping[str, int]) -> dict[str, int]:
 
 def longest(variants: Sequence[CompileTimes], limit: int) -> list[CompileTimes]:
     """Return the times with those passes alone that are among the longest of any variant."""
-    longest_passes = {name for times in variants for name in list(times.passes)[:limit]}
-    return [
-        replace(
-            times,
-            passes={
-                name: time
-                for name, time in times.passes.items()
-                if name in longest_passes
-            },
-        )
-        for times in variants
-    ]
+    longest_passes = set[str]()
+    for times in variants:
+        longest_passes.update(list(times.passes)[:limit])
+    result = []
+    for times in variants:
+        names = [name for name in times.passes if name in longest_passes]
+        passes = {name: times.passes[name] for name in names}
+        result.append(replace(times, passes=passes))
+    return result
 
 
 def _number(phase: str) -> int:

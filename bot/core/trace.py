@@ -71,7 +71,7 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
     @property
     def size(self) -> int:
-        """What it takes to look at: steps times operations that there ever are.
+        """Return what it takes to look at: steps times operations that there ever are.
 
         Real ones have up to 100,000.
         """
@@ -85,7 +85,8 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
     def states(self) -> Iterator[PassState]:
         """Yield the function after each step."""
-        typed, level = Counter[str](), ""
+        typed = Counter[str]()
+        level = ""
         for step in self.steps:
             if step.level == level:
                 typed = Counter(typed)
@@ -109,7 +110,7 @@ class PassState:
 
     @property
     def operations(self) -> Counter[str]:
-        """Operation → how many, whatever their types."""
+        """Return operation → how many, whatever their types."""
         counts = Counter[str]()
         for name, count in self.typed.items():
             counts[name.partition(" ")[0]] += count
@@ -117,7 +118,7 @@ class PassState:
 
     @property
     def total(self) -> int:
-        """How many operations there are."""
+        """Return how many operations there are."""
         return sum(self.typed.values())
 
 
@@ -139,7 +140,7 @@ class TraceRow:
 
     @property
     def level(self) -> str:
-        """One of LEVELS."""
+        """Return one of LEVELS."""
         state = self.head or self.base
         if state:
             return state.level
@@ -147,7 +148,7 @@ class TraceRow:
 
     @property
     def class_name(self) -> str:
-        """What implements it, of MLIR's passes; empty for one of LLVM's."""
+        """Return what implements it, of MLIR's passes; empty for one of LLVM's."""
         state = self.head or self.base
         if state and state.level in (PROGRAM, MLIR):
             return state.class_name
@@ -171,37 +172,37 @@ class Parting:
 
     @property
     def row(self) -> TraceRow | None:
-        """The pass after which the sides have parted."""
+        """Return the pass after which the sides have parted."""
         if self.at is None:
             return None
         return self.rows[self.at]
 
     @property
     def operations(self) -> Mapping[str, int]:
-        """Operation → how many more on head after that pass.
+        """Return operation → how many more on head after that pass.
 
-        Without what differed as much before it.
-
-        Dispatches that are formed come first, then the largest difference.
+        Operations that differed as much before it are left out. Dispatches that are
+        formed come first, then the largest difference.
         """
         if self.at is None:
             return {}
         before = self.rows[self.at - 1].apart if self.at else {}
         now = self.rows[self.at].apart
         regions = {REGION: now[REGION]} if REGION in now else {}
-        return {
-            name: count
-            for name, count in {**regions, **now}.items()
-            if before.get(name) != count
-        }
+        changed = dict[str, int]()
+        for name, count in {**regions, **now}.items():
+            if before.get(name) != count:
+                changed[name] = count
+        return changed
 
     @property
     def shown(self) -> list[int]:
-        """Places of the rows with another difference than the row shown before.
+        """Return the places of the rows with another difference than the row shown before.
 
         `at` is among them.
         """
-        places, last = list[int](), tuple[object, ...]()
+        places = list[int]()
+        last = tuple[object, ...]()
         for place, row in enumerate(self.rows):
             summary = (
                 row.level,
@@ -217,15 +218,14 @@ class Parting:
 def operation_words(
     differences: Mapping[str, int], limit: int, unlisted: int | None = 0
 ) -> str:
-    """`affine.delinearize_index −1,440, affine.max +1 and 3 more`, the largest first.
+    """Return `affine.delinearize_index −1,440, affine.max +1 and 3 more`, the largest first.
 
     Args:
         others: how many there are beside these; None where that is not known.
     """
-    phrases = [
-        f"{name} {count:+,}".replace("-", "−")
-        for name, count in list(differences.items())[:limit]
-    ]
+    phrases = []
+    for name, count in list(differences.items())[:limit]:
+        phrases.append(f"{name} {count:+,}".replace("-", "−"))
     text = ", ".join(phrases)
     remaining = max(0, len(differences) - limit) + (unlisted or 0)
     if not remaining:

@@ -29,9 +29,8 @@ _LADDERS_PER_STORED_IR = 2  # the IR of one side is half of a ladder
 def compile_work(cell: Cell) -> int:
     """Return the work of one compile of a build.
 
-    0 for a build that no compile gave an artifact of.
-
-    A metric that the build does not have counts as 0.
+    0 for a build that no compile gave an artifact of. A metric that the build does not
+    have counts as 0.
     """
     if not cell.measured:
         return 0

@@ -75,10 +75,7 @@ def carried_by(delta: DispatchDelta) -> Carried | None:
 
 
 def cause_by_experiment(delta: DispatchDelta) -> str | None:
-    """Return the cause of a dispatch.
-
-    As far as its experiments confirm or change it.
-    """
+    """Return the cause of a dispatch, as far as its experiments confirm or change it."""
     proof = delta.proof
     status = proof.status if proof is not None else NOT_TRIED
     if status in (PROVED, PARTLY):
@@ -143,7 +140,8 @@ def carried_words(delta: DispatchDelta) -> str:
 
     Empty without a whole ladder.
     """
-    by_phase, change_bytes = carried_by(delta), moved_bytes(delta)
+    by_phase = carried_by(delta)
+    change_bytes = moved_bytes(delta)
     if by_phase is None or not change_bytes:
         return ""
     if by_phase.phase is not None:

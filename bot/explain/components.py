@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from bot.core.explanation import UNATTRIBUTED, Amounts, ComponentDelta
 from bot.core.program import Program
 from bot.core.snapshot import Cell
-from bot.explain.texts import per_object
+from bot.explain.kept_results import per_object
 
 # Name and glob of each; the first whose glob matches decides
 Sections = Sequence["tuple[str, str]"]
@@ -77,10 +77,7 @@ def grouped(paths: Iterable[_Levels]) -> dict[_Levels, _Levels]:
     for depth in range(max(map(len, names), default=0)):
         _star_level(names, depth)
     wrapper = _wrapper_levels(names.values())
-    return {
-        levels: name[wrapper:] if len(name) > wrapper else name
-        for levels, name in names.items()
-    }
+    return {levels: name[wrapper:] or name for levels, name in names.items()}
 
 
 def _star_level(names: dict[_Levels, _Levels], depth: int) -> None:
@@ -145,11 +142,10 @@ def name_places(
 ) -> Names:
     """Name every place that says something.
 
-    By the first section that matches, else by the tree's first levels.
-
-    There are as many levels, at most MAX_LEVELS, as keep the components at
-    MAX_COMPONENTS or below; the `*` of `encoder.layer.*.attention` does not count. In a
-    glob `/` and `.` are the same; `*.attention.*` also takes the attention itself.
+    The first section that matches names a place, else the tree's first levels. There are as
+    many levels, at most MAX_LEVELS, as keep the components at MAX_COMPONENTS or below;
+    the `*` of `encoder.layer.*.attention` does not count. In a glob `/` and `.` are the
+    same; `*.attention.*` also takes the attention itself.
     """
     # then a name without a slash is an operation's: `tfl.quantize`
     slashed = any("/" in place for place in places)
@@ -169,10 +165,8 @@ def name_places(
         section = _section_of(firsts[place], sections)
         if section is not None:
             components[place] = section
-    unsectioned = {
-        place: name for place, name in named.items() if place not in components
-    }
-    components |= _cut_names(unsectioned)
+    unsectioned = named.keys() - components.keys()
+    components |= _cut_names({place: named[place] for place in unsectioned})
     return {place: (components[place], ".".join(name)) for place, name in named.items()}
 
 
@@ -193,9 +187,8 @@ def _cut_names(named: Mapping[str, _Levels]) -> dict[str, str]:
     """Return place → the first levels of its name, as many as keep the names few."""
     cut = dict[str, str]()
     for depth in range(MAX_LEVELS, 0, -1):
-        cut = {
-            place: ".".join(_first_levels(name, depth)) for place, name in named.items()
-        }
+        for place, name in named.items():
+            cut[place] = ".".join(_first_levels(name, depth))
         if len(set(cut.values())) <= MAX_COMPONENTS:
             break
     return cut
@@ -215,9 +208,7 @@ def _launched(
 ) -> dict[str, tuple[Mapping[Part, int], int]]:
     """Return entry point → the parts where it is launched.
 
-    Each with its number of sites.
-
-    And all of these.
+    Each part has its number of sites; the last number is that of all sites.
     """
     parts: dict[str, Counter[Part]] = {}
     for site in program.sites if program else ():
@@ -231,7 +222,7 @@ def _launched(
 def where(program: Program | None, names: Names) -> dict[str, str]:
     """Return entry point → the component where most of its sites are.
 
-    Of equals the first in the program's order.
+    The first in the order of the program counts where several have as many.
     """
     result = {}
     for entry, (parts, _) in _launched(program, names).items():
@@ -261,7 +252,8 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     for row in cell.dispatches:
         counts, total = launched.get(row.name, ({}, None))
         if total is None or row.sites not in (None, total):
-            counts, total = {_NOWHERE: row.sites or 0}, 0
+            counts = {_NOWHERE: row.sites or 0}
+            total = 0
         if row.stack_bytes is None:
             frame = row.alloca_bytes
         else:
@@ -281,10 +273,10 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
         all_parts.add(_NOWHERE)
         if sites:
             sites.setdefault(_NOWHERE, 0)
-    return {
-        part: _amounts(sites.get(part), code.get(part), stack.get(part))
-        for part in all_parts
-    }
+    amounts = dict[Part, Amounts]()
+    for part in all_parts:
+        amounts[part] = _amounts(sites.get(part), code.get(part), stack.get(part))
+    return amounts
 
 
 def _shares(code_bytes: int, counts: Mapping[Part, int], total: int) -> dict[Part, int]:
@@ -319,7 +311,7 @@ def _code_outside(cell: Cell, code: dict[Part, int]) -> int:
 def _by(level: int, parts: Mapping[Part, Amounts]) -> dict[str, Amounts]:
     """Return name → the amounts of its parts, added up.
 
-    By component (level 0) or by full name (level 1).
+    `level`: 0 for names of components, 1 for full names.
     """
     groups: dict[str, list[Amounts]] = {}
     for part, amounts in parts.items():
@@ -331,14 +323,16 @@ def _sum(parts: Sequence[Amounts]) -> Amounts:
     if len(parts) == 1:
         return parts[0]
     columns = zip(*map(astuple, parts), strict=True)
-    sites, code, stack = (
-        [amount for amount in column if amount is not None] for column in columns
-    )
+    sites, code, stack = map(_known_amounts, columns)
     return _amounts(
         sum(sites) if sites else None,
         sum(code) if code else None,
         max(stack, default=None),
     )
+
+
+def _known_amounts(amounts: Iterable[int | None]) -> list[int]:
+    return [amount for amount in amounts if amount is not None]
 
 
 def components(
@@ -354,16 +348,12 @@ def components(
     levels = list[list[ComponentDelta]]()
     for level in (0, 1):
         base_amounts, head_amounts = (_by(level, side) for side in sides)
-        levels.append(
-            [
-                ComponentDelta(
-                    name,
-                    base_amounts.get(name, nothing[0]),
-                    head_amounts.get(name, nothing[1]),
-                )
-                for name in {**head_amounts, **base_amounts}
-            ]
-        )
+        deltas = []
+        for name in {**head_amounts, **base_amounts}:
+            before = base_amounts.get(name, nothing[0])
+            after = head_amounts.get(name, nothing[1])
+            deltas.append(ComponentDelta(name, before, after))
+        levels.append(deltas)
     moved = [part for part in levels[0] if any(map(part.change, AMOUNTS))]
     order = ("code_bytes", "dispatch_sites", "stack_bytes")
     section: dict[str, str] = {}
@@ -384,9 +374,8 @@ def _nothing_of(parts: Mapping[Part, Amounts]) -> Amounts:
 
     0 where the side knows the amount of any other component, else None.
     """
-    return Amounts(
-        *(
-            0 if any(part.get(amount) is not None for part in parts.values()) else None
-            for amount in AMOUNTS
-        )
-    )
+    nothing = Amounts()
+    for amount in AMOUNTS:
+        if any(part.get(amount) is not None for part in parts.values()):
+            nothing = replace(nothing, **{amount: 0})
+    return nothing

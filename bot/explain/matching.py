@@ -13,16 +13,17 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from itertools import takewhile
-from operator import attrgetter
+from itertools import product, takewhile
+from operator import attrgetter, eq
 from typing import NamedTuple
 
 from bot.core.metrics import METRICS
 from bot.core.program import Program, Source
 from bot.core.snapshot import Cell, Dispatch
-from bot.explain.texts import per_object
+from bot.explain.kept_results import per_object
 
-ADDED, REMOVED = "added", "removed"
+ADDED = "added"
+REMOVED = "removed"
 _ORDINAL = re.compile(r"^.*_dispatch_\d+_")
 
 
@@ -46,7 +47,7 @@ class IndexedCell:
         return bool(self.sources) and dispatch.executable not in self.sources
 
     def component(self, dispatch: Dispatch) -> str | None:
-        """Where most of the entry point's sites are."""
+        """Return where most of the entry point's sites are."""
         return self.components.get(dispatch.name)
 
 
@@ -64,11 +65,8 @@ Key = Callable[[IndexedCell, Dispatch], "Hashable | None"]
 _MEMORY = ("stack_bytes", "alloca_bytes", "workgroup_bytes")
 # how many of `numbers` behind the code are of memory, which every version measures
 MEMORY_NUMBERS = len(_MEMORY)
-_OTHERS = [
-    metric.of_entry
-    for metric in METRICS
-    if metric.of_entry and metric.of_entry not in _MEMORY
-]
+_FIELDS = filter(None, [metric.of_entry for metric in METRICS])
+_OTHERS = [field for field in _FIELDS if field not in _MEMORY]
 numbers: Callable[[Dispatch], tuple[int | None, ...]] = attrgetter(
     "code_bytes", *_MEMORY, *_OTHERS
 )
@@ -98,10 +96,7 @@ def _binary(side: IndexedCell, row: Dispatch) -> Hashable | None:
 
 
 def is_opaque(side: IndexedCell) -> bool:
-    """Return whether nothing but the program's own text is known before there is code.
-
-    Of a compiler that is a command.
-    """
+    """Return whether the compiler is a command: then only the program text precedes code."""
     return (
         side.program is not None
         and not side.program.sources
@@ -197,16 +192,14 @@ def index_both(base: Cell, head: Cell) -> tuple[IndexedCell, IndexedCell]:
 def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:
     """Pair the entry points of two measured cells.
 
-    Each of them is in exactly one match.
-
-    In the head's order, then what is removed in the base's.
+    Each of them is in exactly one match. The matches are in head's order; removed entry
+    points follow in base's order.
     """
-    base_dispatches, head_dispatches = base.cell.dispatches, head.cell.dispatches
+    base_dispatches = base.cell.dispatches
+    head_dispatches = head.cell.dispatches
     partners: dict[int, tuple[int, str]] = {}
-    base_rows, head_rows = (
-        list(range(len(base_dispatches))),
-        list(range(len(head_dispatches))),
-    )
+    base_rows = list(range(len(base_dispatches)))
+    head_rows = list(range(len(head_dispatches)))
     for name, key in PASSES.items():
         if not base_rows or not head_rows:
             break
@@ -218,15 +211,15 @@ def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:
             )
         partners.update((b, (a, name)) for a, b in pairs)
         base_rows, head_rows = _unpaired(pairs, base_rows, head_rows)
-    paired = [
-        (
-            Match(base_dispatches[partners[b][0]], row, partners[b][1])
-            if b in partners
-            else Match(None, row, ADDED)
-        )
-        for b, row in enumerate(head_dispatches)
-    ]
-    return (*paired, *(Match(base_dispatches[a], None, REMOVED) for a in base_rows))
+    matches = []
+    for b, row in enumerate(head_dispatches):
+        if b in partners:
+            a, name = partners[b]
+            matches.append(Match(base_dispatches[a], row, name))
+        else:
+            matches.append(Match(None, row, ADDED))
+    matches += [Match(base_dispatches[a], None, REMOVED) for a in base_rows]
+    return tuple(matches)
 
 
 def _pairs(
@@ -234,9 +227,9 @@ def _pairs(
     base: tuple[IndexedCell, list[int]],
     head: tuple[IndexedCell, list[int]],
 ) -> Iterator[tuple[int, int]]:
-    """Pairs of row numbers with an equal first key.
+    """Yield pairs of row numbers with an equal first key.
 
-    Where several share one, the finer keys are asked in turn.
+    Where several rows share a key, the finer keys are asked in turn.
     """
     key, *finer = keys
     head_groups = _grouped(key, *head)
@@ -282,15 +275,10 @@ def _similar_pairs(
 def _most_similar(
     base_names: Mapping[int, str], head_names: Mapping[int, str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield pairs of rows, most similar names first.
-
-    Without those that are ambiguous.
-    """
-    likeness = {
-        (a, b): _likeness(base_name, head_name)
-        for a, base_name in base_names.items()
-        for b, head_name in head_names.items()
-    }
+    """Yield pairs of rows, most similar names first, without ambiguous ones."""
+    likeness = dict[tuple[int, int], tuple[float, int]]()
+    for a, b in product(base_names, head_names):
+        likeness[a, b] = _likeness(base_names[a], head_names[b])
     while likeness:
         best = max(likeness.values())
         closest = [pair for pair, value in likeness.items() if value == best]
@@ -299,40 +287,35 @@ def _most_similar(
         for a, b in closest:
             if base_counts[a] == head_counts[b] == 1:
                 yield a, b
-        likeness = {
-            (a, b): value
-            for (a, b), value in likeness.items()
-            if a not in base_counts and b not in head_counts
-        }
+        for a, b in list(likeness):
+            if a in base_counts or b in head_counts:
+                del likeness[a, b]
 
 
 def _likeness(base_name: str, head_name: str) -> tuple[float, int]:
     """Return how similar two mangled names are.
 
-    The share of equal characters, then how long they begin with the same ones.
+    The share of equal characters counts, then how many they begin with.
     """
-    equal = (
-        base_character == head_character
-        for base_character, head_character in zip(base_name, head_name, strict=False)
-    )
-    common = sum(1 for _ in takewhile(bool, equal))
     ratio = SequenceMatcher(None, base_name, head_name, autojunk=False).ratio()
+    common = sum(takewhile(bool, map(eq, base_name, head_name)))
     return ratio, common
 
 
 def _unpaired(
     pairs: Sequence[tuple[int, int]], base_rows: list[int], head_rows: list[int]
 ) -> tuple[list[int], list[int]]:
-    paired_base, paired_head = {a for a, _ in pairs}, {b for _, b in pairs}
-    return [a for a in base_rows if a not in paired_base], [
-        b for b in head_rows if b not in paired_head
-    ]
+    paired_base = {a for a, _ in pairs}
+    paired_head = {b for _, b in pairs}
+    base_rows = [a for a in base_rows if a not in paired_base]
+    head_rows = [b for b in head_rows if b not in paired_head]
+    return base_rows, head_rows
 
 
 def _grouped(key: Key, side: IndexedCell, rows: list[int]) -> dict[Hashable, list[int]]:
-    groups, dispatches = dict[Hashable, list[int]](), side.cell.dispatches
+    groups = dict[Hashable, list[int]]()
     for number in rows:
-        value = key(side, dispatches[number])
+        value = key(side, side.cell.dispatches[number])
         if value is not None:
             groups.setdefault(value, []).append(number)
     return groups

@@ -1,17 +1,13 @@
-"""Cluster the deltas of all cells to root causes, and find the knobs that differ."""
+"""Cluster the deltas of all cells to root causes; each delta is in exactly one."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
-    EARLY_CAUSES,
-    OTHER_TYPES,
     UNKNOWN,
     DispatchDelta,
     Example,
@@ -22,376 +18,20 @@ from bot.core.explanation import (
     Tally,
     moved_bytes,
 )
-from bot.core.ladder import PHASE_NAMES, SEVERAL_PHASES, Carried, parts_words
-from bot.core.parting import NOT_TRACED
-from bot.core.program_proof import EXPERIMENT_WORDS, FORMS_REGIONS
-from bot.core.proof import PARTLY, PROVED, REFUTED, Proof, joint_proof
+from bot.core.ladder import Carried
+from bot.core.proof import Proof, joint_proof
 from bot.core.snapshot import CellKey
-from bot.core.words import noun_of
 from bot.explain.carrying import carried_by, claim_of
-from bot.explain.strategies import without_operations
+from bot.explain.cause_words import described
+from bot.explain.clusters import (
+    Delta,
+    Member,
+    Passed,
+    clustered,
+)
+from bot.explain.knobs import PIPELINE
 
-PIPELINE = "pipeline"
-_KNOB = re.compile(
-    r"([A-Za-z_]\w*) = ((?:\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])|[\w.+-]+)"
-)
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_NUMBER = re.compile(r"-?\d+")
-_MOST_PAIRS = 2
-_LONGEST = 16_000  # Of a configuration, in characters: real ones have hundreds
-SET, UNSET = "set", "not set"
-SOURCE_CHANGED = (
-    "the model is the same, but another file changed that the command reads"
-)
-ON_OTHER_OPERATIONS = "with the same values on other operations"
-UNNAMED = "a different configuration, but all named values are equal"
-NOT_BY_VALUES = (
-    "a different configuration, but none of its named values makes the change"
-)
 _NO_DISPATCH = "it is no dispatch's code"
-
-
-@lru_cache(maxsize=4096)
-def knobs(parts: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
-    """Return name → its values, one for each configuration that has it, in order.
-
-    A word alone is `set`.
-
-    Args:
-        parts: the pipeline and the configurations, without the names of their
-            operations.
-    """
-    configuration = " | ".join(parts)[:_LONGEST]
-    values = dict[str, tuple[str, ...]]()
-    for name, value in _KNOB.findall(configuration):
-        values[name] = (*values.get(name, ()), value)
-    pipeline, *bare_words = _WORD.findall(_KNOB.sub(" ", configuration)) or [""]
-    return {PIPELINE: (pipeline,), **dict.fromkeys(bare_words, (SET,)), **values}
-
-
-@lru_cache(maxsize=4096)
-def turned(base: str, head: str) -> Mapping[str, str]:
-    """Return knob that differs → its change.
-
-    `1 → 8` for elements that differ, else both values.
-    """
-    sides = without_operations(base, head)
-    base_knobs, head_knobs = map(knobs, sides)
-    names = [
-        name
-        for name in {**base_knobs, **head_knobs}
-        if base_knobs.get(name) != head_knobs.get(name)
-    ]
-    changes = {
-        name: _change(base_knobs.get(name, ()), head_knobs.get(name, ()))
-        for name in names
-    }
-    return changes or _on_other_operations(*sides)
-
-
-def _on_other_operations(
-    base: tuple[str, ...], head: tuple[str, ...]
-) -> dict[str, str]:
-    """Return the knobs whose values are the same, and on other operations.
-
-    Of as many operations on both sides.
-    """
-    if len(base) != len(head):
-        return {}
-    changes = dict[str, str]()
-    for parts in zip(base, head, strict=True):
-        base_values, head_values = (
-            dict(_KNOB.findall(part[:_LONGEST])) for part in parts
-        )
-        for name in {**base_values, **head_values}:
-            if base_values.get(name) != head_values.get(name):
-                changes[name] = ON_OTHER_OPERATIONS
-    return changes
-
-
-@lru_cache(maxsize=4096)
-def _turns(base: str, head: str) -> tuple[tuple[str, str], ...]:
-    return tuple(turned(base, head).items())
-
-
-def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
-    """Return how the values of a knob changed.
-
-    Two changes have the same words only where their values are the same.
-    """
-    moved = _moved_numbers(base, head)
-    if moved is not None and len(moved) <= _MOST_PAIRS:
-        return " and ".join(f"{before} → {after}" for before, after in moved)
-    gone = Counter(base) - Counter(head)
-    come = Counter(head) - Counter(base)
-    # other configurations have it, too, or no longer
-    if base and head and not (gone and come):
-        differing = gone or come
-        count = differing.total()
-        direction = "fewer" if gone else "more"
-        return (
-            f"{'; '.join(differing)} in {count} {noun_of(count, 'configuration')}"
-            f" {direction}"
-        )
-    distinct_base = tuple(dict.fromkeys(base))
-    distinct_head = tuple(dict.fromkeys(head))
-    if distinct_base != distinct_head:
-        base, head = distinct_base, distinct_head
-    return f"{'; '.join(base) or UNSET} → {'; '.join(head) or UNSET}"
-
-
-def _moved_numbers(
-    base: tuple[str, ...], head: tuple[str, ...]
-) -> list[tuple[str, str]] | None:
-    """Return the pairs of numbers that differ; None where not only numbers do."""
-    if [_NUMBER.sub("0", value) for value in base] != [
-        _NUMBER.sub("0", value) for value in head
-    ]:
-        return None
-    base_numbers = _NUMBER.findall("; ".join(base))
-    head_numbers = _NUMBER.findall("; ".join(head))
-    pairs = set(zip(base_numbers, head_numbers, strict=True))
-    return sorted(pair for pair in pairs if pair[0] != pair[1])
-
-
-# The root causes: the deltas of all cells, clustered by what changed and not by where.
-# Each is in exactly one.
-#
-# A cluster's words are true of every delta in it, with the numbers of all of them.
-
-_NAMED_LIMIT = 3
-Delta = DispatchDelta | PartDelta
-
-
-class _Member(NamedTuple):
-    """One delta of a cluster.
-
-    `trait`: what else than its cluster's key the words of the cluster are made of.
-    """
-
-    key: CellKey
-    delta: Delta
-    change_bytes: int
-    trait: Hashable
-
-    @property
-    def rank(self) -> tuple[int, CellKey, str]:
-        """The largest first, then by cell and name."""
-        if isinstance(self.delta, PartDelta):
-            name = self.delta.what
-        else:
-            name = self.delta.name
-        return -abs(self.change_bytes), self.key, name
-
-
-class _Phases(NamedTuple):
-    """The phases that carry a change: one, or several together."""
-
-    names: tuple[str, ...]
-
-
-class _Passed(NamedTuple):
-    """The pass, the operation that it changes most, and whether head has more of it."""
-
-    name: str
-    operation: str
-    more: bool
-    experiment: str = ""  # what an experiment says of a pass that forms other regions
-
-
-def _clustered(
-    key: CellKey, cause: str, delta: Delta, same_model: bool
-) -> tuple[Hashable, Hashable]:
-    """Return what a delta is clustered by within its cause, and its trait.
-
-    The trait is what else the words of its cluster are made of.
-    """
-    if isinstance(delta, PartDelta):
-        if cause == "input":
-            return (key.model, ""), same_model
-        return delta.what, None
-    if delta.passed is not None:
-        return _clustered_by_pass(delta.passed)
-    reason = delta.untraced.removeprefix("base: ").removeprefix("head: ")
-    if cause == "input":
-        is_source = delta.note == SOURCE_CHANGED
-        return (key.model, reason), SOURCE_CHANGED if is_source else same_model
-    if cause == "fusion":
-        # regions of one structure have other constants, shapes or offsets
-        row = delta.head or delta.base
-        trait = (row.kind if row else None, keeps_region(delta))
-        return ("structure" in delta.matched, reason), trait
-    if cause == "strategy":
-        changes = _needed_knobs(delta)
-        return changes, changes
-    if cause == "codegen":
-        by_phase = carried_by(delta)
-        if by_phase is None:
-            return reason, None
-        if by_phase.phase:
-            return _Phases((by_phase.phase,)), None
-        return _Phases(tuple(by_phase.parts)), None
-    return delta.note if cause == UNKNOWN else "", None
-
-
-def _clustered_by_pass(passed: PassChange) -> tuple[Hashable, Hashable]:
-    if passed.experiment:
-        subject = _Passed(passed.name, "", more=False, experiment=passed.experiment)
-        return subject, None
-    operation, count = next(iter(passed.operations.items()), ("", 0))
-    trait = tuple(passed.operations.items())
-    return _Passed(passed.name, operation, count > 0), trait
-
-
-def keeps_region(delta: DispatchDelta) -> bool:
-    """Return True for a dispatch that both sides have at as many sites.
-
-    Only its IR is known to differ.
-    """
-    return (
-        delta.base is not None
-        and delta.head is not None
-        and delta.base.sites == delta.head.sites
-    )
-
-
-def changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...] | None:
-    """Return the knobs that differ with their change.
-
-    None where a configuration was not read.
-    """
-    if (
-        delta.base is None
-        or delta.head is None
-        or delta.base.strategy is None
-        or delta.head.strategy is None
-    ):
-        return None
-    return _turns(delta.base.strategy, delta.head.strategy)
-
-
-def _needed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
-    """Return the knobs that differ.
-
-    Only those that are needed, where an experiment says so.
-    """
-    changes, proof = changed_knobs(delta), delta.proof
-    if changes is None:
-        return ()
-    if proof is None:
-        return changes
-    if proof.status == REFUTED:
-        return ((NOT_BY_VALUES, ""),)
-    if proof.status not in (PROVED, PARTLY):
-        return changes
-    needed = tuple((name, change) for name, change in changes if name in proof.knobs)
-    return needed or changes
-
-
-def _described(
-    cause: str, subject: Any, traits: Counter[Any], parts: Mapping[str, int]
-) -> str:
-    """Say what changed in all of a cluster's deltas.
-
-    Args:
-        subject: what the cluster's deltas have in common.
-        traits: trait → how many of the deltas have it.
-        parts: phase → the bytes that it carries in all of them together.
-    """
-    if isinstance(subject, _Passed):
-        return _passed_words(subject, traits)
-    if isinstance(subject, _Phases):
-        if len(subject.names) == 1:
-            return f"{PHASE_NAMES[subject.names[0]]} changed"
-        return f"{SEVERAL_PHASES}: {parts_words(parts)}"
-    if cause == "strategy":
-        return _turned_words(subject, traits)
-    if cause == "codegen":
-        return f"other code; {subject or NOT_TRACED}"
-    if cause not in EARLY_CAUSES:
-        return subject or _WORDS.get(cause, "")
-    first, reason = subject
-    if cause == "input":
-        if traits[SOURCE_CHANGED]:
-            return f"the source of {first} changed"
-        if not traits[True]:
-            return f"{first} itself changed"
-        text = f"the compiler reads the same text of {first} differently"
-    elif first:
-        text = "the same regions with different constants, shapes or offsets"
-    else:
-        text = _formed_words(traits)
-    if reason:
-        return f"{text}; {reason}"
-    return text
-
-
-def _passed_words(passed: _Passed, traits: Counter[Any]) -> str:
-    """Return `greedy: 448 VS4R_V more`, or `cse: 64 to 1,440 arith.addi fewer`."""
-    if passed.experiment:
-        experiment = EXPERIMENT_WORDS.get(passed.experiment, passed.experiment)
-        return f"{passed.name} {FORMS_REGIONS}: {experiment}"
-    if not passed.operation:
-        return f"{passed.name}: {OTHER_TYPES}"
-    amounts = {abs(dict(changes).get(passed.operation, 0)) for changes in traits}
-    count = f"{min(amounts):,}"
-    if len(amounts) > 1:
-        count = f"{count} to {max(amounts):,}"
-    direction = "more" if passed.more else "fewer"
-    return f"{passed.name}: {count} {passed.operation} {direction}"
-
-
-def _formed_words(traits: Counter[Any]) -> str:
-    """Return `regions formed differently: matmul (12), conv (3), 2 of other kinds`.
-
-    The most frequent kinds come first; others are only counted.
-    """
-    kinds = Counter[str]()
-    for (kind, _), number in traits.items():
-        kinds[kind] += number
-    ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
-    named = [f"{name} ({count:,})" for name, count in ranked[:_NAMED_LIMIT]]
-    remaining = sum(count for _, count in ranked[_NAMED_LIMIT:])
-    if remaining:
-        named.append(f"{remaining:,} of other kinds")
-    # Where each has a partner of its kind and its place, only its IR is known to
-    # differ: an encoding, for example.
-    difference = "regions formed differently"
-    if all(is_pair for _, is_pair in traits):
-        difference = "other IR in regions of the same kinds"
-    return f"{difference}: {', '.join(named)}"
-
-
-def _turned_words(
-    change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, str], ...]]
-) -> str:
-    """Return `vector_common_parallel 1 → 8`, and the other knobs that all of them turned.
-
-    Traits: what each turned.
-    """
-    if change is None:
-        return UNNAMED
-    name, values = change
-    if name == NOT_BY_VALUES:
-        return name
-    knob_sets = [{knob for knob, _ in changes} for changes in traits]
-    common = set.intersection(*knob_sets) - {name}
-    also = sorted(common, key=lambda knob: (knob != PIPELINE, knob))
-    if not also:
-        return f"{name} {values}"
-    return f"{name} {values}, with {', '.join(also[:_NAMED_LIMIT])}"
-
-
-_WORDS = {
-    "dedup-lost": "executables that only base folds into others",
-    "dedup-won": "executables that only head folds into others",
-    "packaging": "the same code, laid out differently",
-    UNKNOWN: "not known",
-}
-"""Cause of a dispatch → its words in a root cause.
-
-Parts of artifacts are clustered by what they are called.
-"""
 
 
 def root_causes(
@@ -406,43 +46,36 @@ def root_causes(
     its backend: a knob of one is not that of another.
     """
     backends = backends or {}
-    groups = dict[tuple[str, Any], list[_Member]]()
+    groups = dict[tuple[str, Any], list[Member]]()
     # backend → knobs that differ → what turned just these
-    by_knobs = dict[str, dict[Any, list[_Member]]]()
+    by_knobs = dict[str, dict[Any, list[Member]]]()
     whole_bytes = 0
     for key in sorted(explanations):
         same_model = key.model not in changed_models
         for cause, delta, change_bytes in _moved(explanations[key]):
-            subject, trait = _clustered(
-                key, cause=cause, delta=delta, same_model=same_model
-            )
+            subject, trait = clustered(key, cause, delta, same_model)
             if cause == "strategy" and not isinstance(delta, PartDelta):
                 backend = backends.get(key.target, key.target)
                 members = by_knobs.setdefault(backend, {}).setdefault(subject, [])
             else:
                 members = groups.setdefault((cause, subject), [])
-            members.append(
-                _Member(key=key, delta=delta, change_bytes=change_bytes, trait=trait)
-            )
+            members.append(Member(key, delta, change_bytes, trait))
             whole_bytes += abs(change_bytes)
-    clusters = [
-        (cause, subject, members) for (cause, subject), members in groups.items()
-    ]
+    cells = {delta.key: delta for delta in deltas}
+    roots = list[RootCause]()
+    for (cause, subject), members in groups.items():
+        roots.append(_root_cause(cause, subject, members, cells, whole_bytes))
     for turned_by in by_knobs.values():
         for change, members in _by_knob(turned_by):
-            clusters.append(("strategy", change, members))
-    cells = {delta.key: delta for delta in deltas}
-    roots = [_root_cause(*cluster, cells, whole_bytes) for cluster in clusters]
-    return tuple(
-        sorted(
-            roots,
-            key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what),
-        )
+            roots.append(_root_cause("strategy", change, members, cells, whole_bytes))
+    roots.sort(
+        key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what)
     )
+    return tuple(roots)
 
 
 def _moved(explanation: Explanation) -> Iterator[tuple[str, Delta, int]]:
-    """Cause, delta and its change in bytes."""
+    """Yield the cause of each delta, the delta, and its change in bytes."""
     for delta in explanation.dispatches:
         yield delta.cause or UNKNOWN, delta, moved_bytes(delta) or 0
     for part in explanation.parts:
@@ -450,8 +83,8 @@ def _moved(explanation: Explanation) -> Iterator[tuple[str, Delta, int]]:
 
 
 def _by_knob(
-    clusters: dict[Any, list[_Member]],
-) -> Iterator[tuple[Hashable, list[_Member]]]:
+    clusters: dict[Any, list[Member]],
+) -> Iterator[tuple[Hashable, list[Member]]]:
     """Yield the change of a knob with what has it, most bytes first.
 
     A change takes all that has just this change; the next one is of what is left.
@@ -459,10 +92,9 @@ def _by_knob(
     `clusters`: knobs that differ, with the change of each → what turned just these, on
     one backend.
     """
-    sizes = {
-        changes: sum(abs(member.change_bytes) + 1 for member in members)
-        for changes, members in clusters.items()
-    }
+    sizes = Counter[Any]()
+    for changes, members in clusters.items():
+        sizes[changes] = sum(abs(member.change_bytes) + 1 for member in members)
     while True:
         weights: Counter[tuple[str, str]] = Counter()
         for changes in clusters:
@@ -473,53 +105,58 @@ def _by_knob(
             weights,
             key=lambda change: (change[0] != PIPELINE, -weights[change], change),
         )
-        turning = [changes for changes in clusters if change in changes]
-        members = [member for changes in turning for member in clusters.pop(changes)]
+        members = list[Member]()
+        for changes in [changes for changes in clusters if change in changes]:
+            members += clusters.pop(changes)
         yield change, members
-    yield from ((None, members) for members in clusters.values())
+    for members in clusters.values():
+        yield None, members
 
 
 def _root_cause(
     cause: str,
     subject: Hashable,
-    members: Sequence[_Member],
+    members: Sequence[Member],
     cells: Mapping[CellKey, CellDelta],
     whole_bytes: int,
 ) -> RootCause:
     example = min(members, key=lambda member: member.rank)
     by_target = dict[str, list[int]]()
     by_cell = Counter[CellKey]()
+    deltas = list[DispatchDelta]()
+    passes = dict[tuple[int, CellKey, str], PassChange]()
+    traced = list[int]()
     for member in members:
+        delta = member.delta
         by_target.setdefault(member.key.target, []).append(member.change_bytes)
         by_cell[member.key] += abs(member.change_bytes)
+        if isinstance(delta, PartDelta):
+            continue
+        deltas.append(delta)
+        if delta.passed:
+            passes.setdefault(member.rank, delta.passed)
+            if not delta.passed.printed_for:
+                traced.append(abs(member.change_bytes))
     total = _tally([member.change_bytes for member in members])
-    passed = [
-        (member, member.delta.passed)
-        for member in members
-        if isinstance(member.delta, DispatchDelta) and member.delta.passed
-    ]
-    traced = [
-        abs(member.change_bytes) for member, change in passed if not change.printed_for
-    ]
-    divided = _divided(members) if cause == "codegen" else []
+    divided = _divided(deltas) if cause == "codegen" else []
     parts = _parts(divided)
     traits = Counter(member.trait for member in members)
     return RootCause(
         cause=None if cause == UNKNOWN else cause,
-        what=_described(cause, subject=subject, traits=traits, parts=parts),
+        what=described(cause, subject=subject, traits=traits, parts=parts),
         targets=tuple(sorted(by_target)),
         models=tuple(sorted({key.model for key in by_cell})),
         cells=tuple(sorted(by_cell)),
-        dispatches=sum(isinstance(member.delta, DispatchDelta) for member in members),
+        dispatches=len(deltas),
         total=total,
         share=total.absolute_bytes / whole_bytes if whole_bytes else None,
         example=_example(example),
         by_cell=dict(by_cell),
         by_target={target: _tally(by_target[target]) for target in sorted(by_target)},
         command=_command(cells[example.key]),
-        passed=min(passed, key=lambda pair: pair[0].rank)[1] if passed else None,
+        passed=passes[min(passes)] if passes else None,
         traced=(len(traced), sum(traced)),
-        proof=_proof(subject, members),
+        proof=_proof(subject, members, deltas),
         parts=parts,
         divided=len(divided),
     )
@@ -534,14 +171,9 @@ def _command(delta: CellDelta) -> str:
     return ""
 
 
-def _divided(members: Sequence[_Member]) -> list[Carried]:
-    """Return the phases that carry the change of each member with a whole ladder."""
-    carried_changes = [
-        carried_by(member.delta)
-        for member in members
-        if isinstance(member.delta, DispatchDelta)
-    ]
-    return [carried for carried in carried_changes if carried is not None]
+def _divided(deltas: Sequence[DispatchDelta]) -> list[Carried]:
+    """Return the phases that carry the change of each dispatch with a whole ladder."""
+    return [carried for carried in map(carried_by, deltas) if carried is not None]
 
 
 def _parts(divided: Sequence[Carried]) -> dict[str, int]:
@@ -552,9 +184,14 @@ def _parts(divided: Sequence[Carried]) -> dict[str, int]:
     return {phase: size for phase, size in sums.items() if size}
 
 
-def _proof(subject: Hashable, members: Sequence[_Member]) -> Proof:
-    """Return what the experiments on all members say together."""
-    if isinstance(subject, _Passed) and subject.experiment:
+def _proof(
+    subject: Hashable, members: Sequence[Member], deltas: Sequence[DispatchDelta]
+) -> Proof:
+    """Return what the experiments on all members say together.
+
+    `deltas`: those of the members that are dispatches.
+    """
+    if isinstance(subject, Passed) and subject.experiment:
         moved_bytes = sum(abs(member.change_bytes) for member in members)
         return Proof(
             subject.experiment,
@@ -562,11 +199,7 @@ def _proof(subject: Hashable, members: Sequence[_Member]) -> Proof:
             moved_bytes=moved_bytes,
             members=len(members),
         )
-    claims = [
-        claim_of(member.delta)
-        for member in members
-        if isinstance(member.delta, DispatchDelta)
-    ]
+    claims = list(map(claim_of, deltas))
     return joint_proof(claims, untried_why="" if claims else _NO_DISPATCH)
 
 
@@ -574,7 +207,7 @@ def _tally(changes: Sequence[int]) -> Tally:
     return Tally(len(changes), sum(changes), sum(map(abs, changes)))
 
 
-def _example(member: _Member) -> Example:
+def _example(member: Member) -> Example:
     key, delta, change_bytes, _ = member
     if isinstance(delta, PartDelta):
         return Example(

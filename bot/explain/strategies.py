@@ -21,7 +21,8 @@ def configured_parts(strategy: str) -> tuple[str, ...]:
 
     Several variants in a row.
     """
-    parts, start = list[str](), 0
+    parts = list[str]()
+    start = 0
     for match in _SEPARATOR.finditer(strategy):
         if match[1]:
             parts.append(strategy[start : match.start()])
@@ -33,21 +34,18 @@ def configured_parts(strategy: str) -> tuple[str, ...]:
 def without_operations(base: str, head: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the parts of both sides without the names of operations.
 
-    As far as both lines have them.
-
     An operation that another release calls by another name is configured as it was.
     Where one side is an older snapshot's, each configuration counts once on both sides.
     """
     sides = configured_parts(base), configured_parts(head)
-    base_parts, head_parts = (
-        tuple(
-            _OPERATION.sub("", part, count=1) if _names(part) else part for part in side
-        )
-        for side in sides
-    )
-    if all(_is_whole(side) for side in sides):
+    base_parts, head_parts = (tuple(map(_without_operation, side)) for side in sides)
+    if all(map(_is_whole, sides)):
         return base_parts, head_parts
     return tuple(dict.fromkeys(base_parts)), tuple(dict.fromkeys(head_parts))
+
+
+def _without_operation(part: str) -> str:
+    return _OPERATION.sub("", part, count=1) if _names(part) else part
 
 
 def _names(part: str) -> bool:

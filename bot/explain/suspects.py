@@ -30,7 +30,7 @@ from bot.core.report import Report
 from bot.core.snapshot import Snapshot
 from bot.core.trace import REGION
 from bot.errors import BotError, InputError, Interrupted
-from bot.explain.root_causes import PIPELINE, turned
+from bot.explain.knobs import PIPELINE, turned
 from bot.system.files import whole_or_nothing
 from bot.system.git import Git
 from bot.system.processes import Cancel
@@ -73,18 +73,17 @@ _TARGETS = {
 }
 """Part of a target's name → what commits call it."""
 _KINDS = {
-    name: name
-    for name in (
-        "reduction",
-        "softmax",
-        "attention",
-        "elementwise",
-        "transpose",
-        "unpack",
-        "fft",
-    )
+    "reduction": "reduction",
+    "softmax": "softmax",
+    "attention": "attention",
+    "elementwise": "elementwise",
+    "transpose": "transpose",
+    "unpack": "unpack",
+    "fft": "fft",
+    "matmul": "matmul|gemm|contraction",
+    "conv": "conv",
+    "pack": "(?<!un)pack",
 }
-_KINDS |= {"matmul": "matmul|gemm|contraction", "conv": "conv", "pack": "(?<!un)pack"}
 """Part of a dispatch's name → what commits call it."""
 _IDLE = re.compile(
     r"\bNFCI?\b|clang-format|\breformat|^(?:\[[^\]]*\] *)*(?:rename|typo|format)\b",
@@ -97,25 +96,29 @@ _FIX = re.compile(
 _AGAIN = re.compile(r'^(revert|reapply|reland|roll ?back)\b[^"]*"(.*)"', re.IGNORECASE)
 _BLOCK = re.compile(r"((?:^-(?!-- ).*\n)+)((?:^\+(?!\+\+ ).*\n?)+)", re.MULTILINE)
 _LINE = re.compile(r"^(?:-(?!-- )|\+(?!\+\+ )).*", re.MULTILINE)
-_OWN, _LARGEST, _TURN = 2, 6, 20
-"""What counts how much.
-
-A name that the root cause has, its largest operation, and the very change of the knob's
-value.
-"""
+_OWN = 2
+"""What a name counts that the root cause has."""
+_LARGEST = 6
+"""What the largest operation of the root cause counts."""
+_TURN = 20
+"""What the very change of the knob's value counts."""
 _FORMING = [
     (r"\bfus(?:e[sd]?|ing|ion)\b", _LARGEST),
     (r"\bdispatch(?:es)?\b|\bregions?\b", 1),
 ]
 """Words of commits that form other dispatch regions, and what each counts."""
 _PLACES = {"title": 3, "message": 2, "diff": 1}
-_PAGE, _MOST_DIFF_CHARACTERS = 100, 1 << 20
+_PAGE = 100
+_MOST_DIFF_CHARACTERS = 1 << 20
 Answer = tuple[LookedUp | None, tuple[Suspect, ...]]
 _T = TypeVar("_T")
 
 
 class Commit(NamedTuple):
-    """The message begins with the title, the date with `2026-07-14`."""
+    """One commit.
+
+    The message begins with the title, the date with the day (`2026-07-14`).
+    """
 
     sha: str
     date: str
@@ -123,7 +126,7 @@ class Commit(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The first line of the message."""
+        """Return the first line of the message."""
         return self.message.partition("\n")[0]
 
 
@@ -132,9 +135,10 @@ class CompilerHistory(NamedTuple):
 
     Every call raises BotError without an answer.
 
-    `paths`: revision → path → id of the object there, of a submodule its commit;
-    `commits`: path, base, head → what touched it and one revision alone has, the newest
-    first.
+    Attributes:
+        paths: revision → path → id of the object there; of a submodule its commit.
+        commits: path, base, head → the commits that touched the path and that only one
+            of the revisions has, the newest first.
     """
 
     address: str
@@ -157,7 +161,7 @@ class Clue(NamedTuple):
 
     @property
     def turn(self) -> tuple[str, str]:
-        """The knob, and how its value changed; two empty ones for a pass."""
+        """Return the knob, and how its value changed; two empty texts for a pass."""
         if self.passed:
             return "", ""
         knob, _, change = self.knob.partition(", with ")[0].partition(" ")
@@ -177,18 +181,18 @@ class Clue(NamedTuple):
             return ()
         names = (f"{stem}.cpp", f"{stem}Pass.cpp")
         named = sorted(path for path in paths if path.rpartition("/")[2] in names)
-        of_backend = [
-            path for path in named if any(f"/{name}/" in path for name in folders)
-        ]
+        of_backend = []
+        for path in named:
+            if not folders.isdisjoint(path.split("/")[1:-1]):
+                of_backend.append(path)
         return tuple(of_backend or named)
 
     def words(self) -> list[tuple[str, int]]:
-        """Patterns of what a commit that did it may well speak of, and what each counts."""
-        patterns = [
-            (pattern, 1)
-            for name, pattern in _TARGETS.items()
-            if any(name in target for target in self.targets)
-        ]
+        """Return patterns of what a commit that did it may speak of, and what each counts."""
+        patterns = list[tuple[str, int]]()
+        for name, pattern in _TARGETS.items():
+            if any(name in target for target in self.targets):
+                patterns.append((pattern, 1))
         folders = {_FOLDERS.get(name, "SPIRV") for name in self.backends}
         patterns += [(rf"\b{folder}\b", 1) for folder in sorted(folders)]
         kind = self.dispatch.partition("dispatch_")[2]
@@ -236,10 +240,9 @@ class Clue(NamedTuple):
         if any(map(self.is_turned_by, texts)):
             score += _TURN
             is_own = True
-            in_diff = [
-                word for word in matches.get("diff", ()) if word not in self.knob
-            ]
-            matches["diff"] = [*in_diff, " ".join(self.turn)]
+            in_diff = matches.get("diff", [])
+            matches["diff"] = [word for word in in_diff if word not in self.knob]
+            matches["diff"].append(" ".join(self.turn))
         titled = _titled_targets(group[0])
         # A commit for one target alone explains a change of this target alone, whatever
         # words it uses.
@@ -247,10 +250,9 @@ class Clue(NamedTuple):
             is_own = is_own or all(map(_names_any(titled), self.targets))
         is_foreign = bool(titled) and not any(map(_names_any(titled), self.targets))
         is_fix = _FIX.match(group[0].message)  # what changed was compiled on both sides
-        reasons = [
-            f"its {place} has {', '.join(dict.fromkeys(found_texts))}"
-            for place, found_texts in matches.items()
-        ]
+        reasons = []
+        for place, words in matches.items():
+            reasons.append(f"its {place} has {', '.join(dict.fromkeys(words))}")
         return score >> is_foreign + bool(is_fix), "; ".join(reasons), is_own
 
     def _matches(
@@ -281,11 +283,11 @@ class Clue(NamedTuple):
 
 def _titled_targets(commit: Commit) -> set[str]:
     """Return the targets that a commit's title names."""
-    return {
-        name
-        for name, pattern in _TARGETS.items()
-        if re.search(pattern, commit.title, re.IGNORECASE)
-    }
+    names = set[str]()
+    for name, pattern in _TARGETS.items():
+        if re.search(pattern, commit.title, re.IGNORECASE):
+            names.add(name)
+    return names
 
 
 def _names_any(names: Collection[str]) -> Callable[[str], bool]:
@@ -298,10 +300,9 @@ def _pass_patterns(passed: PassChange) -> list[tuple[str, int]]:
     patterns = list[tuple[str, int]]()
     if passed.experiment or REGION in passed.operations:
         patterns += _FORMING
-    operations = dict.fromkeys(
-        name.partition(" ")[0] for name in passed.operations if name != REGION
-    )
-    for place, name in enumerate(operations):
+    operations = [name for name in passed.operations if name != REGION]
+    names = dict.fromkeys(name.partition(" ")[0] for name in operations)
+    for place, name in enumerate(names):
         counts = _OWN if place else _LARGEST
         # `affine.delinearize_index` is `affine::AffineDelinearizeIndexOp` in
         # C++; nothing else has a long part.
@@ -408,16 +409,16 @@ def looked_up(
     source: CompilerHistory,
     touched: Collection[str] = (),
 ) -> tuple[list[Answer], str]:
-    """Return what is known of each clue, and why no more is.
+    """Return what is known of each clue, and why no more is known.
 
-    Nothing where both compilers are of one revision.
+    Nothing is looked up where both compilers are of one revision.
     """
     base, head = (side.compiler.revision for side in sides)
     touched_files = [clue.files(touched) for clue in clues]
-    answers: list[Answer] = [
-        (LookedUp(files, this_pull_request=files) if files else None, ())
-        for files in touched_files
-    ]
+    answers = list[Answer]()
+    for files in touched_files:
+        answer = LookedUp(files, this_pull_request=files) if files else None
+        answers.append((answer, ()))
     if not clues or (base == head and base):
         return answers, ""
     reason = _unnamed_revision(base, head)
@@ -521,10 +522,7 @@ def _looked(
 
 
 def _likely(clue: Clue, commits: Iterable[Commit]) -> list[Commit]:
-    """Return commits by what their messages speak of.
-
-    Those that change no code last.
-    """
+    """Return commits by what their messages speak of; those that change no code come last."""
     ranked = sorted(commits, key=lambda commit: -clue.score([commit], {})[0])
     return sorted(ranked, key=lambda commit: bool(_IDLE.search(commit.title)))
 
@@ -543,7 +541,8 @@ def _without_file(
             "the bot found no file with"
             f" {clue.passed.class_name if clue.passed else 'the choice of this knob'}"
         )
-    base_revision, head_revision = source.paths(base).get(LLVM, ""), paths.get(LLVM, "")
+    base_revision = source.paths(base).get(LLVM, "")
+    head_revision = paths.get(LLVM, "")
     if clue.passed.name == LLVM_ITSELF:
         subject = "LLVM"
     else:
@@ -613,11 +612,12 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHi
         return git.text(*arguments, environment=environment)
 
     def paths(revision: str) -> Mapping[str, str]:
-        entries = (
-            entry.partition("\t")
-            for entry in text(revision, "ls-tree", "-r", "-z", revision).split("\0")
-        )
-        return {path: kind.split(" ")[2] for kind, _, path in entries if path}
+        objects = dict[str, str]()
+        for entry in text(revision, "ls-tree", "-r", "-z", revision).split("\0"):
+            kind, _, path = entry.partition("\t")
+            if path:
+                objects[path] = kind.split(" ")[2]
+        return objects
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
         log = text(
@@ -630,12 +630,8 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHi
             "--",
             path,
         ).split("\0")
-        return [
-            Commit(*fields)
-            for fields in zip(
-                log[::3], log[1::3], map(str.strip, log[2::3]), strict=False
-            )
-        ]
+        # The text behind the last NUL is a field of no commit.
+        return list(map(Commit, log[::3], log[1::3], map(str.strip, log[2::3])))
 
     show = ("show", *plain, "--format=", "--unified=0")
     if repository:
@@ -745,30 +741,27 @@ def github_source(
         return text[:_MOST_DIFF_CHARACTERS]
 
     def commits(path: str, base: str, head: str) -> Sequence[Commit]:
-        sides = [
-            listed(ask(list[_Listed], "commits", sha=sha, path=path, per_page=_PAGE))
-            for sha in (head, base)
-        ]
-        # What both have is taken away. Of a full page the older ones are not known:
-        # nothing as old as its last is said.
-        since = max(
-            (
-                min(commit.date for commit in side)
-                for side in sides
-                if len(side) == _PAGE
-            ),
-            default="",
-        )
-        one_sided = set(sides[0]) ^ set(sides[1])
-        if since and len(one_sided) == len(sides[0]) + len(sides[1]):
+        one_sided = set[Commit]()
+        total = 0
+        since = ""
+        for sha in (head, base):
+            side = listed(
+                ask(list[_Listed], "commits", sha=sha, path=path, per_page=_PAGE)
+            )
+            total += len(side)
+            # What both have is taken away.
+            one_sided ^= set(side)
+            # Commits older than a full page are not known: no commit as old as its
+            # last one is named.
+            if len(side) == _PAGE:
+                since = max(since, min(commit.date for commit in side))
+        if since and len(one_sided) == total:
             raise InputError(
                 f"more than {_PAGE} commits touched {path}", where=repository
             )
-        return sorted(
-            (commit for commit in one_sided if commit.date > since),
-            key=lambda commit: (commit.date, commit.sha),
-            reverse=True,
-        )
+        newer = [commit for commit in one_sided if commit.date > since]
+        newer.sort(key=lambda commit: (commit.date, commit.sha), reverse=True)
+        return newer
 
     return CompilerHistory(
         address=f"{server_url}/{repository}",

@@ -1,10 +1,8 @@
-"""Find which models were edited, and how.
+"""Find which models were edited: which operations came and went, and in which components.
 
-That is which operations came and went, and in which of the model's components.
-
-Told by the programs that one compiler read out of both texts: another one may read the
-same text differently. They are those of one target, the same command on both sides
-where there is one, as flags may decide too what is read.
+One compiler has to have read the programs out of both texts, because another one may
+read the same text differently. The programs are those of one target. A target with the
+same command on both sides is preferred, because flags, too, decide what is read.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from bot.core.explanation import UNATTRIBUTED
-from bot.core.json_text import known_counts
+from bot.core.json_text import known_counts, nonzero
 from bot.core.program import Program
 from bot.core.snapshot import Cell, ModelEdit, Snapshot
 from bot.explain.components import Sections, name_places
@@ -32,10 +30,10 @@ def model_edits(
     `sections`: as the configuration names the parts of models.
     """
     one_compiler = base.compiler.digest == head.compiler.digest != ""
-    texts = [
-        {**{cell.key.model: _UNKNOWN for cell in side.cells}, **side.models}
-        for side in (base, head)
-    ]
+    texts = []
+    for side in (base, head):
+        models = [cell.key.model for cell in side.cells]
+        texts.append({**dict.fromkeys(models, _UNKNOWN), **side.models})
     base_models = _cells_by_model(base)
     head_models = _cells_by_model(head)
     edits = []
@@ -60,7 +58,7 @@ def model_edits(
 def _programs_of_one_side(
     base: Mapping[str, Cell], head: Mapping[str, Cell]
 ) -> tuple[Program, Program] | None:
-    """Return the programs of a model that one side alone has.
+    """Return the programs of a model that only one side has.
 
     None where none was read.
     """
@@ -74,11 +72,9 @@ def _programs_of_one_side(
 def _programs_of_both(
     base: Mapping[str, Cell], head: Mapping[str, Cell]
 ) -> tuple[Program, Program] | None:
-    """Return both sides' programs of one target.
+    """Return both sides' programs of one target; None where they share no target.
 
-    None where the sides have none in common.
-
-    Of a target with the same command on both sides, where there is one.
+    A target with the same command on both sides is taken where there is one.
     """
     targets = sorted(
         base.keys() & head.keys(),
@@ -108,31 +104,18 @@ def _cells_by_model(side: Snapshot) -> dict[str, dict[str, Cell]]:
 def _changes(
     base: Program, head: Program, sections: Sections
 ) -> tuple[dict[str, int], dict[str, int]]:
-    launched = frozenset(
-        site.component
-        for program in (base, head)
-        for site in program.sites
-        if site.component
-    )
+    sites = (*base.sites, *head.sites)
+    launched = frozenset(site.component for site in sites if site.component)
     all_places = launched.union(base.places, head.places) - {""}
     named = tuple(sections)
     # A place that a dispatch has is called what the cells' components call it.
     names = {**name_places(all_places, named), **name_places(launched, named)}
-    by_component = [Counter[str](), Counter[str]()]
-    for program, counts in zip((base, head), by_component, strict=True):
+    operations = Counter[str]()
+    by_component = Counter[str]()
+    for sign, program in ((1, head), (-1, base)):
+        for name, count in (known_counts(program.operations) or {}).items():
+            operations[name] += sign * count
         for place, count in program.places.items():
-            counts[names[place][0] if place in names else UNATTRIBUTED] += count
-    changes = list[dict[str, int]]()
-    operations: list[Mapping[str, int]] = [
-        known_counts(side.operations) or {} for side in (base, head)
-    ]
-    for old, new in (operations, by_component):
-        names_of_both = sorted(old.keys() | new.keys())
-        changes.append(
-            {
-                name: change
-                for name in names_of_both
-                if (change := new.get(name, 0) - old.get(name, 0))
-            }
-        )
-    return changes[0], changes[1]
+            component = names[place][0] if place in names else UNATTRIBUTED
+            by_component[component] += sign * count
+    return nonzero(operations), nonzero(by_component)

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bot.core.acceptance import APPROVAL_LABEL, Acceptance, Seen, approval_labels
 from bot.core.asked import Asked
-from bot.core.publication import (
-    APPROVAL_LABEL,
-    Acceptance,
-    CommentState,
-    Seen,
-    approval_labels,
-    decode,
-)
+from bot.core.comment_state import CommentState, decode
 from bot.github.comments import find
 from bot.github.destination import Destination
 from bot.github.queue import queued_pulls

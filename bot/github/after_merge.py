@@ -13,8 +13,8 @@ from collections import Counter
 from msgspec import structs
 
 from bot.config.configuration import Config
+from bot.core.acceptance import accept
 from bot.core.delta import STATES
-from bot.core.publication import accept
 from bot.core.report import Report
 from bot.errors import NetworkError
 from bot.github.checks import Result, publish_check

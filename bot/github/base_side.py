@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.compiler.iree import flags_of, for_release
+from bot.compiler.iree import flags_of
+from bot.compiler.release_flags import for_release
 from bot.core.baseline import Entry
 from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
 from bot.core.report import Baseline

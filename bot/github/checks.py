@@ -11,7 +11,7 @@ import re
 import secrets
 from typing import Any, NamedTuple, get_args
 
-from bot.core.publication import CheckRun, Conclusion
+from bot.core.check_run import CheckRun, Conclusion
 from bot.github.rows import CheckRuns, WrittenCheck
 from bot.system.hub import Hub
 from bot.system.refusals import explain, in_doubt

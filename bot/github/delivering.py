@@ -14,17 +14,14 @@ from typing import NamedTuple, TypeVar
 
 from msgspec import structs
 
-from bot.core.delta import STATES
-from bot.core.publication import (
-    CheckRun,
-    CommentState,
+from bot.core.acceptance import (
     accept,
-    alarms,
-    encode,
-    resolves,
     seen,
-    wants_comment,
 )
+from bot.core.check_run import CheckRun
+from bot.core.comment_state import CommentState, encode
+from bot.core.delta import STATES
+from bot.core.publication import alarms, resolves, wants_comment
 from bot.core.report import Report
 from bot.errors import BotError, InputError, InternalError, Interrupted, NetworkError
 from bot.github.acceptance import Memory, remembered

@@ -9,7 +9,7 @@ from functools import partial
 from msgspec import structs
 
 from bot.config.configuration import Config
-from bot.core.publication import Conclusion
+from bot.core.check_run import Conclusion
 from bot.errors import InputError
 from bot.github.checks import Result
 from bot.github.configurations import judging_rules

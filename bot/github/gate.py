@@ -18,8 +18,8 @@ from msgspec import structs
 
 from bot.config.experiments import load_experiments
 from bot.core.asked import Asked, Comment, Typed
+from bot.core.comment_state import CommentState, decode
 from bot.core.json_text import canonical
-from bot.core.publication import CommentState, decode
 from bot.core.spec import COMMIT
 from bot.errors import BotError, Interrupted, NetworkError, UsageError
 from bot.github.asked_job import with_asked

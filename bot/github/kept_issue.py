@@ -12,8 +12,8 @@ from typing import NamedTuple
 from msgspec import structs
 
 from bot.config.configuration import Config
+from bot.core.acceptance import Acceptance, accept, seen
 from bot.core.after_merge import IssueState, MergedPull, is_same_break, issue_marker
-from bot.core.publication import Acceptance, accept, seen
 from bot.core.report import Baseline, Report
 from bot.errors import InputError, NetworkError
 from bot.github.baselines import stored

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bot.config.configuration import Config
+from bot.core.acceptance import Acceptance
 from bot.core.after_merge import MergedPull
-from bot.core.publication import Acceptance
 from bot.errors import NetworkError
 from bot.github.acceptance import accepted_on
 from bot.github.destination import Destination

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.core.publication import CheckRun, Conclusion
+from bot.core.check_run import CheckRun, Conclusion
 from bot.errors import InputError, NetworkError
 from bot.github.checks import Result, publish_check, results
 from bot.github.comments import publish

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from msgspec import structs
 
 from bot.core.defaults import TriedDefault
-from bot.core.policy import Rule
 from bot.core.report import Adoption, Report
+from bot.core.rules import Rule
 from bot.core.run_times import RunTimes
 from bot.core.snapshot import CompilerInfo, Snapshot, SourceInfo
 from bot.core.stored_ir import BaseIr

@@ -7,7 +7,8 @@ from bot.errors import UsageError
 from bot.github.services import Services
 from bot.store.checkout import CheckedOut
 from bot.store.data_branch import DataBranch
-from bot.store.entries import DirectoryStore, Store
+from bot.store.directory import DirectoryStore
+from bot.store.entries import Store
 from bot.system.credentials import credentials
 from bot.system.git import Git
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from msgspec import structs
 
 from bot.config.configuration import Config
+from bot.core.acceptance import accept
 from bot.core.baseline import Entry
-from bot.core.publication import accept
 from bot.core.report import Report
 from bot.core.snapshot import Accepted, Snapshot
 from bot.errors import UsageError

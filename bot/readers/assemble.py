@@ -1,35 +1,23 @@
-"""All that one compile left behind, put together as the measurement of one cell.
+"""Put all that one compile left behind together as the measurement of one cell.
 
 Every metric id is present; a metric that cannot be known is None, with its reason.
-Where two sources tell one number and disagree, neither is believed. Entry points of the
+Where two sources give one number and disagree, neither is believed. Entry points of the
 program's IR, the artifact and the CPU code generator's files are merged by name. The
 artifact's names are those of the program; PTX and Metal kernels, whose languages allow
 no `$` and the like in a name, have `_` in such places. So names match exactly, or else
 as the only two of one such spelling.
-
-What the compiler itself reports: `--stack-usage-file` has a line for each function of
-the CPU code generator, `place:function<TAB>bytes<TAB>kind`, as LLVM's AsmPrinter writes
-it. The place is `file:line` (`-:1` for a model on standard input) where the function
-has debug information, as all entry points have, else the module's name, as for the
-library functions linked to them. All three names may hold colons, so the function is
-what follows the first `:line:`, or without one the last colon.
-`--iree-scheduling-dump-statistics-file`, format `json`, has under `stream-aggregate`
-the totals over the whole program. Its `variable-size` is always 0: no release works it
-out (`DumpStatistics.cpp`).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from bot.core.backends import AMD, NVIDIA, backend_of
-from bot.core.json_text import decoded
 from bot.core.metrics import (
     ARTIFACT_PARTS,
     CONSTANTS,
@@ -49,39 +37,38 @@ from bot.core.reading import (
     Measurement,
     Products,
 )
-from bot.core.record import Count, is_count
+from bot.core.record import is_count
 from bot.core.snapshot import Dispatch, Kernel
-from bot.errors import InputError, MalformedBinary
+from bot.errors import MalformedBinary
 from bot.readers.artifact import HIDDEN, read_artifact
-from bot.readers.elf import ELF, function_codes, read_assembled
+from bot.readers.compiler_reports import read_stack_usage, read_statistics
+from bot.readers.cubin import read_assembled
+from bot.readers.elf import ELF
+from bot.readers.object_code import function_codes
 
 T = TypeVar("T")
 Product = TypeVar("Product")
 
-MAX_DIGITS = 19
-FILE_AND_LINE = re.compile(r".*?:\d+:", re.ASCII)
 CPU = "llvm-cpu"
 ELF_FORMAT = "elf"
 OF_PROGRAM = (
-    *(
-        "dispatch_regions",
-        "linalg_ops",
-        "memory_bound_sites",
-        "initializer_sites",
-        "steady_sites",
-    ),
-    *("dispatch_sites", "executables", "linalg_ops_unfused"),
+    "dispatch_regions",
+    "linalg_ops",
+    "memory_bound_sites",
+    "initializer_sites",
+    "steady_sites",
+    "dispatch_sites",
+    "executables",
+    "linalg_ops_unfused",
 )
 OF_SCHEDULE = (
-    *(
-        "variable_bytes",
-        "dynamic_buffers",
-        "program_memory_bytes",
-        "fills",
-        "copies",
-        "awaits",
-        "submissions",
-    ),
+    "variable_bytes",
+    "dynamic_buffers",
+    "program_memory_bytes",
+    "fills",
+    "copies",
+    "awaits",
+    "submissions",
 )
 OF_MACHINE_CODE = tuple(metric.id for metric in METRICS if metric.assembled)
 NO_SCHEDULE = "the program's schedule could not be read"
@@ -112,11 +99,9 @@ def measure(
 ) -> Measurement:
     """Return the numbers of one compile.
 
-    Whatever cannot be read is None with a reason, never an exception.
-
-    `reasons` has a line for each metric that is None. Under `objects` and `unread` it
-    names binaries that no reader could read, even if every metric is known without
-    them.
+    Whatever cannot be read is None with a reason, never an exception. `reasons` has a
+    line for each metric that is None. Under `objects` and `unread` it names binaries
+    that no reader could read, even if every metric is known without them.
     """
     parsed = _Parsed(products, artifact_reader)
     dispatches = parsed.dispatches()
@@ -124,24 +109,20 @@ def measure(
         **parsed.artifact_metrics(),
         **parsed.program_metrics(),
         **parsed.entry_metrics(dispatches),
-        **{
-            name: Known(getattr(products, name), "not measured")
-            for name in ("compile_cpu_ms", "compile_peak_rss_kib")
-        },
+        "compile_cpu_ms": Known(products.compile_cpu_ms, "not measured"),
+        "compile_peak_rss_kib": Known(products.compile_peak_rss_kib, "not measured"),
     }
-    reasons = {
-        name: values[name].reason for name in METRIC_IDS if values[name].value is None
-    }
-    reasons |= {
-        name: line
-        for name, line in parsed.reasons.items()
-        if name in ("objects", "unread")
-    }
+    metrics = dict[str, int | None]()
+    reasons = dict[str, str]()
+    for name in METRIC_IDS:
+        metrics[name] = values[name].value
+        if metrics[name] is None:
+            reasons[name] = values[name].reason
+    for name, line in parsed.reasons.items():
+        if name in ("objects", "unread"):
+            reasons[name] = line
     return Measurement(
-        metrics={name: values[name].value for name in METRIC_IDS},
-        dispatches=dispatches,
-        reasons=reasons,
-        parts=parsed.parts(),
+        metrics=metrics, dispatches=dispatches, reasons=reasons, parts=parsed.parts()
     )
 
 
@@ -200,14 +181,7 @@ class _Parsed:
         self.frames = self._attempt(
             "stack_usage", read_stack_usage, products.stack_usage
         )
-        codes = self._attempt(
-            "objects", lambda all_: [*map(function_codes, all_)], products.objects
-        )
-        self.functions = {
-            name: code
-            for object_functions in codes or ()
-            for name, code in object_functions.items()
-        }
+        self.functions = self._attempt("objects", _codes_of, products.objects) or {}
         self.modules = self._attempt(
             "assembled",
             lambda all_: tuple(map(read_assembled, all_)),
@@ -220,10 +194,8 @@ class _Parsed:
         else:  # an executable has one entry point or more
             expected = (self.statistics or {}).get("executables") or 0
         if self.listed is not None and self.listed < expected:
-            of_all = (
-                f"{self.listed} of {'' if self.program else 'at least '}{expected}"
-                " entry points"
-            )
+            bound = "" if self.program else "at least "
+            of_all = f"{self.listed} of {bound}{expected} entry points"
             consequence = "the others cannot be separated from constants"
             self.hidden = f"the readable executables have {of_all}; {consequence}"
 
@@ -249,12 +221,13 @@ class _Parsed:
             or not self.artifact.executables
         ):
             return None
-        if any(reading.format == ELF_FORMAT for reading in self.artifact.executables):
-            return None  # its symbols, where it has any, are those of all functions
-        listed = [len(reading.entry_points) for reading in self.artifact.executables]
-        if all(listed):
-            return sum(listed)
-        return None
+        listed = 0
+        for reading in self.artifact.executables:
+            # The symbols of an ELF file, where it has any, are those of all functions.
+            if reading.format == ELF_FORMAT or not reading.entry_points:
+                return None
+            listed += len(reading.entry_points)
+        return listed
 
     def reason(self, product: str) -> str:
         """Return why a product is None."""
@@ -274,11 +247,10 @@ class _Parsed:
         names = [row.name for row in rows]
         described = _by_name([(entry.name, entry) for entry in in_artifact], names)
         strategies = _by_name((self.products.strategies or {}).items(), names)
-        of_modules = _unique(
-            (point.name, point)
-            for module in self.modules or ()
-            for point in module.entry_points
+        assembled = chain.from_iterable(
+            module.entry_points for module in self.modules or ()
         )
+        of_modules = _unique((entry.name, entry) for entry in assembled)
         machine = _by_name(of_modules.items(), names)
         merged = []
         for place, row in enumerate(rows):
@@ -316,15 +288,16 @@ class _Parsed:
         """Return the program's entry points; without its IR those of the artifact."""
         if self.program is None:
             return [Dispatch("", entry.name) for entry in in_artifact]
-        return [
-            Dispatch(
+        rows = []
+        for entry in self.program.entry_points:
+            row = Dispatch(
                 executable=entry.executable,
                 name=entry.entry_point,
                 kind=entry.kind,
                 sites=entry.sites,
             )
-            for entry in self.program.entry_points
-        ]
+            rows.append(row)
+        return rows
 
     def _alloca_bytes(self, name: str) -> int | None:
         """Return the bytes of an entry point's stack allocations; None for unknown."""
@@ -356,29 +329,26 @@ class _Parsed:
                 TABLES: artifact.unattributed_bytes,
             }
         )
+        unread_bytes = artifact.executable_bytes
         for reading in artifact.executables:
-            sizes.update(
-                {EXECUTABLES + label: size for label, size in reading.parts.items()}
-            )
+            for label, size in reading.parts.items():
+                sizes[EXECUTABLES + label] += size
             sizes[OTHER] += reading.unattributed_bytes
-        sizes[UNREAD] += artifact.executable_bytes - sum(
-            reading.size_bytes for reading in artifact.executables
-        )
+            unread_bytes -= reading.size_bytes
+        sizes[UNREAD] = unread_bytes
         return {name: size for name, size in sizes.items() if size}
 
     def artifact_metrics(self) -> dict[str, Known]:
         """Return the size of the artifact and its parts."""
         reason = self.reason("unread" if self.artifact else "artifact")
-        values = {
-            name: Known(getattr(self.artifact, name, None), reason)
-            for name in ARTIFACT_PARTS
-        }
-        if self.hidden:  # these two are known together or not at all
-            values |= dict.fromkeys(
-                ("executable_bytes", "rodata_bytes"), Known(None, self.hidden)
-            )
         artifact_bytes = len(self.products.artifact) + len(self.products.library or b"")
-        return {"artifact_bytes": Known(artifact_bytes), **values}
+        values = {"artifact_bytes": Known(artifact_bytes)}
+        for name in ARTIFACT_PARTS:
+            values[name] = Known(getattr(self.artifact, name, None), reason)
+        if self.hidden:  # these two are known together or not at all
+            values["executable_bytes"] = Known(None, self.hidden)
+            values["rodata_bytes"] = Known(None, self.hidden)
+        return values
 
     def program_metrics(self) -> dict[str, Known]:
         """Return the metrics of the whole program.
@@ -388,10 +358,9 @@ class _Parsed:
         no_program = "" if self.program else self.reason("program")
         schedule = self.program.schedule if self.program else None
         no_schedule = no_program or ("" if schedule else NO_SCHEDULE)
-        values = {
-            name: Known(getattr(self.program, name, None), no_program)
-            for name in OF_PROGRAM
-        }
+        values = dict[str, Known]()
+        for name in OF_PROGRAM:
+            values[name] = Known(getattr(self.program, name, None), no_program)
         if self.program is not None and self.program.linalg_ops_unfused is None:
             values["linalg_ops_unfused"] = Known(None, NO_UNFUSED)
         for name in OF_SCHEDULE:
@@ -406,16 +375,13 @@ class _Parsed:
             for name, value in self.statistics.items():
                 values[name] = _agreed(values[name], value, "the compiler's statistics")
         elif self.products.statistics is not None:
-            values |= dict.fromkeys(
-                read_statistics("{}"), Known(None, self.reason("statistics"))
-            )
-        entry_points = Known(
-            len(self.program.entry_points) if self.program else None, no_program
-        )
-        return {
-            **values,
-            "entry_points": _agreed(entry_points, self.listed, "the artifact"),
-        }
+            no_statistics = Known(None, self.reason("statistics"))
+            values |= dict.fromkeys(read_statistics("{}"), no_statistics)
+        entry_points = Known(None, no_program)
+        if self.program:
+            entry_points = Known(len(self.program.entry_points))
+        values["entry_points"] = _agreed(entry_points, self.listed, "the artifact")
+        return values
 
     def entry_metrics(self, dispatches: Sequence[Dispatch]) -> dict[str, Known]:
         """Return the memory and the registers that entry points take.
@@ -518,19 +484,16 @@ def of_entries(
     reason where no entry point has a value; empty for the name of the first one.
     """
     values = [getattr(row, metric.of_entry) for row in dispatches]
-    unknown = [
-        row.name for row, value in zip(dispatches, values, strict=True) if value is None
-    ]
-    if values and not unknown:
+    if values and None not in values:
         value = (max if metric.over == "largest" else sum)(values)
         if is_count(value):
             return Known(value)
         return Known(None, f"the sum of {len(values):,} values is out of range")
     if reason or not values:
         return Known(None, reason or NO_ENTRY)
-    if silent and len(unknown) == len(values):
+    if silent and values.count(None) == len(values):
         return Known(None, silent)
-    return Known(None, f"unknown for {unknown[0]}")
+    return Known(None, f"unknown for {dispatches[values.index(None)].name}")
 
 
 def _by_name(named: Iterable[tuple[str, T]], names: Collection[str]) -> dict[str, T]:
@@ -542,112 +505,22 @@ def _by_name(named: Iterable[tuple[str, T]], names: Collection[str]) -> dict[str
     exact = _unique(named)
     spelled = _unique((UNSPEAKABLE.sub("_", name), value) for name, value in named)
     name_of_spelling = _unique((UNSPEAKABLE.sub("_", name), name) for name in names)
-    by_spelling = {
-        name: spelled[spelling]
-        for spelling, name in name_of_spelling.items()
-        if spelling in spelled
-    }
-    return by_spelling | {name: exact[name] for name in names if name in exact}
+    by_name = dict[str, T]()
+    for spelling, name in name_of_spelling.items():
+        if spelling in spelled:
+            by_name[name] = spelled[spelling]
+    return by_name | {name: exact[name] for name in names if name in exact}
+
+
+def _codes_of(objects: Iterable[bytes]) -> dict[str, EntryPoint]:
+    """Return function → its code in any of the object files."""
+    codes = dict[str, EntryPoint]()
+    for object_bytes in objects:
+        codes |= function_codes(object_bytes)
+    return codes
 
 
 def _unique(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
     pairs = list(pairs)
     counts = Counter(key for key, _ in pairs)
     return {key: value for key, value in pairs if counts[key] == 1}
-
-
-# What the compiler itself reports of a compile.
-
-
-def read_stack_usage(text: str) -> dict[str, int]:
-    """Return function → bytes of its machine frame.
-
-    Of two functions of one name (private helpers) the larger frame counts. Raises as
-    `stack_usage_rows`.
-    """
-    frames: dict[str, int] = {}
-    for name, size in stack_usage_rows(text):
-        frames[name] = max(size, frames.get(name, 0))
-    return frames
-
-
-def stack_usage_rows(text: str) -> Iterator[tuple[str, int]]:
-    """Yield function and bytes of its machine frame, line by line.
-
-    Raises MalformedBinary naming the first line that is not of the format.
-    """
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line:
-            continue
-        function, _, columns = line.partition("\t")
-        size, _, kind = columns.partition("\t")
-        place = FILE_AND_LINE.match(function)
-        if place:
-            name = function[place.end() :]
-        else:
-            name = function.rpartition(":")[2]
-        is_number = (
-            size.isascii()
-            and size.isdecimal()
-            and len(size) < MAX_DIGITS
-            and is_count(int(size))
-        )
-        if (
-            not name
-            or ":" not in function
-            or not is_number
-            or kind not in ("static", "dynamic")
-        ):
-            problem = "not `place:function`, a number of bytes, static or dynamic"
-            raise MalformedBinary(problem, where=f"stack usage file, line {number}")
-        yield name, int(size)
-
-
-class _Section(msgspec.Struct, frozen=True, rename="kebab"):
-    """What the four sections of the totals have that is read."""
-
-    constant_size: Count | None = None
-    await_count: Count | None = None
-    submission_count: Count | None = None
-    transient_memory_size: Count | None = None
-    fill_count: Count | None = None
-    copy_count: Count | None = None
-    dispatch_count: Count | None = None
-    executable_count: Count | None = None
-
-
-class _Totals(msgspec.Struct, frozen=True, rename={"global_": "global"}):
-    global_: _Section = _Section()
-    synchronization: _Section = _Section()
-    execution: _Section = _Section()
-    executable: _Section = _Section()
-
-
-class _Document(msgspec.Struct, frozen=True, rename="kebab"):
-    stream_aggregate: _Totals = _Totals()
-
-
-def read_statistics(text: str) -> dict[str, int | None]:
-    """Return metric → what the statistics count of the program.
-
-    None where a release does not write the key.
-
-    Transient memory is all allocations of constant size, also those for constants that
-    are made at load, and for outputs; what is dynamic is in no figure. Constants are
-    data in the program's text; from 3.11.0 on the names of parameters are among them.
-    Raises MalformedBinary where the text is not JSON, or a count is no count.
-    """
-    try:
-        totals = decoded(text, _Document, "scheduling statistics").stream_aggregate
-    except InputError as error:
-        raise MalformedBinary(error.what, where=error.where) from None
-    return {
-        "dispatch_sites": totals.execution.dispatch_count,
-        "executables": totals.executable.executable_count,
-        "fills": totals.execution.fill_count,
-        "copies": totals.execution.copy_count,
-        "awaits": totals.synchronization.await_count,
-        "submissions": totals.execution.submission_count,
-        "transient_memory_bytes": totals.execution.transient_memory_size,
-        "constant_bytes": totals.global_.constant_size,
-    }

@@ -1,6 +1,6 @@
-"""What the readers of binary formats share.
+"""Hold what the readers of binary formats share.
 
-Byte spans that lie where they may, digests of code, and a limit of work.
+These are byte spans that lie where they may, digests of code, and a limit of work.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ByteSpan(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Offset of the first byte after the span."""
+        """Return the offset of the first byte after the span."""
         return self.start + self.size
 
     def of(self, data: bytes) -> bytes:
@@ -60,7 +60,7 @@ def require_disjoint(spans: Iterable[ByteSpan], where: str) -> None:
 
 
 def label_sizes(labelled: Mapping[ByteSpan, str], where: str) -> dict[str, int]:
-    """Bytes per label, in the order in which labels first appear.
+    """Return the bytes per label, in the order in which labels first appear.
 
     Raises `MalformedBinary` where spans overlap.
     """

@@ -79,35 +79,35 @@ class Configuration:
 
     @property
     def is_translation(self) -> bool:
-        """True for a function's `translation_info`."""
+        """Return True for a function's `translation_info`."""
         return self.attribute.endswith(".translation_info")
 
     @property
     def place(self) -> str:
-        """The operation and the part of it.
+        """Return the operation and the part of it.
 
-        Such as `iree_linalg_ext.attention decomposition_config.qk_attrs`.
+        An example is `iree_linalg_ext.attention decomposition_config.qk_attrs`.
         """
         return f"{self.operation} {self.within}".rstrip()
 
     def written(self, values: Mapping[str, str]) -> str:
         """Return the attribute as the compiler reads it, with these values."""
-        parts = [
-            f"{name} = {value}" if value else name
-            for name, value in values.items()
-            if name not in self.options
-        ]
-        if not self.is_translation:
+        parts = list[str]()
+        options = list[str]()
+        for name, value in values.items():
+            entry = f"{name} = {value}" if value else name
+            if name in self.options:
+                options.append(entry)
+            else:
+                parts.append(entry)
+        if self.is_translation:
+            body = " ".join(parts)
+            if options:
+                body += f", {{{', '.join(options)}}}"
+        elif self.is_braced:
+            body = f"{{{', '.join(parts)}}}"
+        else:
             body = ", ".join(parts)
-            if self.is_braced:
-                return f"{self.attribute}<{{{body}}}>"
-            return f"{self.attribute}<{body}>"
-        options = [
-            f"{name} = {value}" if value else name
-            for name, value in values.items()
-            if name in self.options
-        ]
-        body = " ".join(parts) + (f", {{{', '.join(options)}}}" if options else "")
         return f"{self.attribute}<{body}>"
 
 
@@ -262,9 +262,8 @@ def _expanded(attribute: str, aliases: Mapping[str, str]) -> str:
             raise MalformedBinary(
                 "a configuration is too long to be read", where=_WHERE
             )
-        used = [
-            aliases[name] for name in _ALIAS_USE.findall(attribute) if name in aliases
-        ]
+        names = [name for name in _ALIAS_USE.findall(attribute) if name in aliases]
+        used = [aliases[name] for name in names]
         if not used:
             return attribute
         if sum(map(len, used)) > _MOST_VALUE_CHARACTERS:
@@ -349,10 +348,10 @@ def _fields(part: str) -> dict[str, str]:
     if not starts:
         return {part: ""}
     ends = [*(match.start() for match in starts[1:]), len(part)]
-    return _unique(
-        (match[1], part[match.end() : end].strip())
-        for match, end in zip(starts, ends, strict=True)
-    )
+    fields = []
+    for match, end in zip(starts, ends, strict=True):
+        fields.append((match[1], part[match.end() : end].strip()))
+    return _unique(fields)
 
 
 def _pipeline(value: str) -> tuple[str, str]:
@@ -403,10 +402,8 @@ def _ranks(configuration: Configuration) -> dict[str, int]:
         elements = _parts(value[1:-1])
         # a list for each level, or the counts and their order
         if knob == "tile_sizes" or knob.endswith("_basis"):
-            levels = [
-                len(_parts(level[1:-1])) for level in elements if level.startswith("[")
-            ]
-            elements = [""] * max(levels, default=0)
+            levels = [level[1:-1] for level in elements if level.startswith("[")]
+            elements = max(map(_parts, levels), key=len, default=[])
         if elements:
             ranks[knob] = len(elements)
     return ranks
@@ -470,9 +467,8 @@ def _other_operations(
 def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable:
     """Return the knobs whose values differ, in the texts' order.
 
-    Raises MalformedBinary.
-
-    A knob that several operations have is one: it differs where it does on any of them.
+    Raises MalformedBinary. A knob that several operations have is one: it differs where
+    it does on any of them.
     """
     pairs = _pairs(configurations(base), configurations(head))
     if isinstance(pairs, NotTransplantable):

@@ -49,18 +49,16 @@ _QUALIFIERS = frozenset({"const", "volatile", "&", "&&", "noexcept"})
 def demangled(names: Iterable[str]) -> dict[str, str]:
     """Return mangled name → the function as C++ writes it.
 
-    Suffixes that a compiler appends are left out.
-
-    A name that the demangler refuses is missing. All are missing where this machine has
-    no C++ runtime.
+    Suffixes that a compiler appends are left out. A name that the demangler refuses is
+    missing. All are missing where this machine has no C++ runtime.
     """
-    mangled = {
-        name: name.partition(".")[0] for name in names if name.startswith(PREFIX)
-    }
+    mangled = [name for name in names if name.startswith(PREFIX)]
+    plain_names = [name.partition(".")[0] for name in mangled]
     if not mangled:
         return {}
-    texts = _answers(sorted(set(mangled.values())))
-    return {name: texts[plain] for name, plain in mangled.items() if plain in texts}
+    texts = _answers(sorted(set(plain_names)))
+    pairs = zip(mangled, plain_names, strict=True)
+    return {name: texts[plain] for name, plain in pairs if plain in texts}
 
 
 def _answers(names: list[str]) -> Mapping[str, str]:
@@ -106,9 +104,9 @@ def stem_of(name: str, text: str | None = None) -> str:
 
 @lru_cache(maxsize=4096)
 def qualified_name(text: str) -> str:
-    """`a::B::get` of `int a::B<float>::get<char>(char, unsigned long) const`.
+    """Return `a::B::get` of `int a::B<float>::get<char>(char, unsigned long) const`.
 
-    The text where it has another form.
+    A text of another form is returned as it is.
     """
     thunk = _THUNK.match(text)
     hidden = _hide(text[thunk.end() :] if thunk else text)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from bot.core.json_text import nonzero
 from bot.core.metrics import (
     ARCHIVE,
     CODE,
@@ -34,11 +35,14 @@ from bot.errors import ImpossibleBinary, InputError, MalformedBinary
 from bot.readers.archive import THIN_MAGIC, is_archive, members_of
 from bot.readers.artifact import read_executable
 from bot.readers.assemble import Known, figures, of_entries
+from bot.readers.code_object import CODE_OBJECT
+from bot.readers.cubin import CUBIN
 from bot.readers.demangling import demangled, stem_of
-from bot.readers.elf import CODE_OBJECT, CUBIN, ELF, STT_FUNC, function_codes, parse_elf
+from bot.readers.elf import ELF, STT_FUNC, parse_elf
 from bot.readers.frames import Row, fits, frames_of, rows_of
-from bot.readers.kernel_text import PTX
+from bot.readers.object_code import function_codes
 from bot.readers.passes import LONGEST_LINE_BYTES, operations_of
+from bot.readers.ptx import PTX
 from bot.readers.spirv import SPIRV
 
 READERS = (CODE_OBJECT, CUBIN, ELF, SPIRV, PTX)
@@ -187,9 +191,10 @@ def _dispatches(
     usages: Mapping[str, tuple[Row, ...]],
 ) -> list[Dispatch]:
     """Return the entry points of all pieces that could be read."""
-    texts = demangled(
-        entry.name for reading in readings.values() for entry in reading.entry_points
-    )
+    names = set[str]()
+    for contents in readings.values():
+        names.update(entry.name for entry in contents.entry_points)
+    texts = demangled(names)
     dispatches = list[Dispatch]()
     for piece in pieces:
         reading = readings.get(piece.name)
@@ -242,11 +247,10 @@ def _sizes(
 
 def _with_facts(dispatch: Dispatch, facts: Mapping[str, int | None]) -> Dispatch:
     """Return the only entry point with the facts that are about entry points."""
-    values = {
-        metric.of_entry: facts[metric.id]
-        for metric in METRICS
-        if metric.of_entry and metric.id in facts
-    }
+    values = dict[str, int | None]()
+    for metric in METRICS:
+        if metric.of_entry and metric.id in facts:
+            values[metric.of_entry] = facts[metric.id]
     return replace(dispatch, **values)
 
 
@@ -310,10 +314,9 @@ def _frames(
 ) -> dict[str, int]:
     """Return function → frame of one object.
 
-    The frames come from its own file of stack usage, else from those of all files.
-
-    A local function may have a namesake in another file. What is linked of several
-    files has no file of its own.
+    The frames come from its own file of stack usage, else from those of all files. A
+    local function may have a namesake in another file. What is linked of several files
+    has no file of its own.
     """
     functions = parse_elf(piece.data).symbols(STT_FUNC)
     if piece.stack_usage in usages:
@@ -321,15 +324,19 @@ def _frames(
     else:
         usage_files = []
     if not usage_files and "(" in piece.name:  # a member has no folder
-        usage_files = [
-            name for name in usages if name.rpartition("/")[2] == piece.stack_usage
-        ]
+        for name in usages:
+            if name.rpartition("/")[2] == piece.stack_usage:
+                usage_files.append(name)
         if len(usage_files) > 1:
-            usage_files = [
-                name for name in usage_files if fits(functions, usages[name], texts)
-            ]
+            candidates = usage_files
+            usage_files = []
+            for name in candidates:
+                if fits(functions, usages[name], texts):
+                    usage_files.append(name)
     is_own = len(usage_files) == 1 and piece.data[_RELOCATABLE[1]] == _RELOCATABLE[0]
-    rows = [row for name in usage_files or usages for row in usages[name]]
+    rows = list[Row]()
+    for name in usage_files or usages:
+        rows += usages[name]
     return frames_of(functions, rows=rows, texts=texts, is_own=is_own)
 
 
@@ -338,13 +345,10 @@ def _read(data: bytes) -> Reading:
     if reading.format != "elf" or data[_RELOCATABLE[1]] != _RELOCATABLE[0]:
         return reading
     codes = function_codes(data)
-    return replace(
-        reading,
-        entry_points=tuple(
-            replace(point, code=codes[point.name].code)
-            for point in reading.entry_points
-        ),
-    )
+    entries = []
+    for entry in reading.entry_points:
+        entries.append(replace(entry, code=codes[entry.name].code))
+    return replace(reading, entry_points=tuple(entries))
 
 
 def _check(facts: Mapping[str, int | None], values: Mapping[str, int | None]) -> None:
@@ -380,9 +384,8 @@ def stages_of(
     steps = list[PassStep]()
     before = ("", Counter[str]())
     for stage in stages:
-        texts = [
-            data for name, data in sorted(files.items()) if name.endswith(f".{stage}")
-        ]
+        names = [name for name in sorted(files) if name.endswith(f".{stage}")]
+        texts = [files[name] for name in names]
         if not texts:
             continue
         if _LLVM_IR.search(texts[0]):
@@ -401,9 +404,7 @@ def stages_of(
                 name=stage,
                 class_name="",
                 level=level,
-                changes={
-                    name: count for name, count in sorted(changes.items()) if count
-                },
+                changes=nonzero(changes),
             )
         )
         before = level, typed

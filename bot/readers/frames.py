@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from bot.readers.assemble import stack_usage_rows
+from bot.readers.compiler_reports import stack_usage_rows
 from bot.readers.demangling import LAMBDA, parameters, qualified_name
 from bot.readers.elf import Symbol
 
@@ -127,12 +127,11 @@ def fits(
     """Return True where each function has a line of its name or its source's name."""
     row_names = {row.name for row in rows}
     keys = {_key_of_row(name) for name in row_names}
-    return all(
-        COLD in function.name
-        or function.name in row_names
-        or _key_of_symbol(function.name, texts) in keys
-        for function in functions
-    )
+    for name in (function.name for function in functions):
+        has_row = name in row_names or _key_of_symbol(name, texts) in keys
+        if COLD not in name and not has_row:
+            return False
+    return True
 
 
 def _assigned(
@@ -159,10 +158,10 @@ def _assigned(
     if not is_own or (len(sections) > 1 and max(sections.values()) > 1):
         return {}
     in_order = dict(zip(places, rows, strict=True))
-    return {
-        symbol.name: in_order[symbol.section, symbol.value].frame_bytes
-        for symbol in symbols
-    }
+    frames = dict[str, int]()
+    for symbol in symbols:
+        frames[symbol.name] = in_order[symbol.section, symbol.value].frame_bytes
+    return frames
 
 
 def _by_parameters(
@@ -174,13 +173,12 @@ def _by_parameters(
     reverse.
     """
     lines = {_canonical(row.name): row.frame_bytes for row in rows}
-    key_of_symbol = {
-        symbol.name: _canonical(texts.get(symbol.name, symbol.name))
-        for symbol in symbols
-    }
-    places = {
-        (symbol.section, symbol.value): key_of_symbol[symbol.name] for symbol in symbols
-    }
+    key_of_symbol = dict[str, tuple[tuple[str, ...], ...]]()
+    places = dict[tuple[int, int], tuple[tuple[str, ...], ...]]()
+    for symbol in symbols:
+        key = _canonical(texts.get(symbol.name, symbol.name))
+        key_of_symbol[symbol.name] = key
+        places[symbol.section, symbol.value] = key
     if (
         len(lines) != len(rows)
         or len(set(places.values())) != len(places)
@@ -206,12 +204,8 @@ def _type_words(text: str) -> tuple[str, ...]:
     identifiers = _WORD.findall(text)
     # GCC writes `long unsigned int` for `unsigned long`
     is_integer = not _LENGTHS.isdisjoint(identifiers)
-    qualifiers = [
-        word
-        for word in identifiers
-        if word not in _IMPLIED or (word == "int" and not is_integer)
-    ]
-    return tuple(sorted(qualifiers))
+    implied = _IMPLIED if is_integer else _IMPLIED - {"int"}
+    return tuple(sorted(word for word in identifiers if word not in implied))
 
 
 def _key_of_symbol(name: str, texts: Mapping[str, str]) -> str:

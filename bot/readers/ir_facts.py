@@ -17,8 +17,8 @@ from bot.core.program import HASHED_PHASES
 from bot.core.reading import ProgramFacts
 from bot.core.record import Count, Name, Record
 from bot.errors import InputError, MalformedBinary
+from bot.readers.ir_worker.ir_component import COMPONENT_CHARACTERS
 from bot.readers.ir_worker.ir_kinds import KINDS
-from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS
 
 _WHERE = "program IR"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -103,9 +103,7 @@ def alloca_bytes(answer: str) -> dict[str, int]:
 def strategies(answer: str) -> dict[str, str]:
     """Parse the answer to the request `strategies`.
 
-    Return function → its configuration, one line.
-
-    Raises MalformedBinary.
+    Return function → its configuration, one line. Raises MalformedBinary.
     """
     functions = read_answer(answer, _Strategies).functions
     if problem := next(_no_lines(functions.values()), None):
@@ -204,7 +202,7 @@ class Tensor(NamedTuple):
 
     @property
     def is_dynamic(self) -> bool:
-        """True where a dimension is not fixed."""
+        """Return True where a dimension is not fixed."""
         return None in self.sizes
 
     def sized(self, dynamic: int) -> Tensor:
@@ -215,7 +213,7 @@ class Tensor(NamedTuple):
 
     @property
     def size_bytes(self) -> int | None:
-        """The tensor's size in a file.
+        """Return the tensor's size in a file.
 
         None where a dimension is not fixed, or an element is no plain number.
         """
@@ -229,12 +227,12 @@ class Tensor(NamedTuple):
 
     @property
     def is_float(self) -> bool:
-        """True for floating point of any kind."""
+        """Return True for floating point of any kind."""
         return _FLOAT.fullmatch(self.element) is not None
 
     @property
     def bits(self) -> int | None:
-        """Bits of an element; None for one that is no plain number."""
+        """Return the bits of an element; None for one that is no plain number."""
         if self.element == "index":
             return 64
         match = _INTEGER.fullmatch(self.element) or _FLOAT.fullmatch(self.element)

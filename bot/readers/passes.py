@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from bot.core.json_text import nonzero
 from bot.core.trace import LLVM, MACHINE, MLIR, PassStep
 
 # Of a line, what is read: a constant of a million elements is one
@@ -80,7 +81,7 @@ TYPE = re.compile(
 
 
 def operations_of(line: bytes, level: str) -> Iterator[str]:
-    """With their types, those of one line."""
+    """Return the operations of one line, with their types."""
     if item := _ITEMS[level].match(line):
         yield from _operation(item[1], line, level)
         if level == MLIR and b"{ " in line and (inner := _INNER.search(line)):
@@ -167,9 +168,8 @@ class PassReader:
             level, before = self._before
             changes = Counter(self._typed)
             changes.subtract(before if level == self._level else {})
-            if changed := {
-                name: count for name, count in sorted(changes.items()) if count
-            }:
+            changed = nonzero(changes)
+            if changed:
                 self.steps.append(PassStep(*self._pass, self._level, changed))
                 self._before = self._level, self._typed
         self._typed = Counter()

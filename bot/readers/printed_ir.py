@@ -44,17 +44,17 @@ class PrintedPass:
 
     @property
     def step(self) -> Step:
-        """What makes it the same pass as one of another compiler."""
+        """Return what makes it the same pass as one of another compiler."""
         return self.operation, self.name
 
     @property
     def is_wrapper(self) -> bool:
-        """True for a pass that only runs others."""
+        """Return True for a pass that only runs others."""
         return _WRAPPERS.fullmatch(self.name) is not None
 
     @property
     def text(self) -> str:
-        """The module; raises InputError and OSError."""
+        """Return the module; raises InputError and OSError."""
         whole = read_bounded(self.path, "the printed IR", MOST_READ_BYTES).decode(
             "utf-8", "replace"
         )
@@ -89,19 +89,18 @@ def printed_translation(directory: Path) -> Translation | str:
     first = names.index(_CONFIGURED)
     last = names.index(_TRANSLATED)
     inside = printed[first + 1 : last]
-    functions = {
-        printed_pass.symbol
-        for printed_pass in inside
-        if printed_pass.operation == "func.func"
-    }
+    functions = set[str]()
+    passes = list[PrintedPass]()
+    for printed_pass in inside:
+        if printed_pass.operation == "func.func":
+            functions.add(printed_pass.symbol)
+        if not printed_pass.is_wrapper:
+            passes.append(printed_pass)
     if len(functions) != 1:
         return f"the executable has {len(functions)} functions"
-    passes = tuple(
-        printed_pass for printed_pass in inside if not printed_pass.is_wrapper
-    )
     return Translation(
         configured=printed[first],
-        passes=passes,
+        passes=tuple(passes),
         lowering_end=_lowering_end(inside),
         has_options=has_options,
     )
@@ -112,14 +111,13 @@ def _lowering_end(inside: Sequence[PrintedPass]) -> int:
 
     This is the last pass that lowers the executable's target.
     """
-    ends = [
-        place
-        for place, printed_pass in enumerate(inside)
-        if "-lower-executable-target" in printed_pass.name
-    ]
-    if not ends:
-        return 0
-    return sum(not printed_pass.is_wrapper for printed_pass in inside[: ends[-1]])
+    passes_before = 0
+    passes_before_last = 0
+    for printed_pass in inside:
+        if "-lower-executable-target" in printed_pass.name:
+            passes_before_last = passes_before
+        passes_before += not printed_pass.is_wrapper
+    return passes_before_last
 
 
 def _printed(directory: Path) -> tuple[list[PrintedPass], bool]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from bot.core.json_text import nonzero
 from bot.core.planned import SIDES
 from bot.core.trace import MLIR, PROGRAM, REGION, PassStep
 from bot.readers.passes import LONGEST_LINE_BYTES, TYPE, header_of, operations_of
@@ -102,11 +103,11 @@ class ProgramReader:
     @cached_property
     def names(self) -> Mapping[str, str]:
         """Return executable → its function."""
-        return {
-            executable: name
-            for name, executable in self._executables.items()
-            if executable
-        }
+        names = dict[str, str]()
+        for name, executable in self._executables.items():
+            if executable:
+                names[executable] = name
+        return names
 
     @cached_property
     def dispatches(self) -> Mapping[str, Places]:
@@ -130,11 +131,8 @@ class ProgramReader:
             for (where, operation), count in changes.items():
                 if 2 * len(where & places) > len(where):
                     own_changes[operation] += count
-            if changed := {
-                operation: count
-                for operation, count in sorted(own_changes.items())
-                if count
-            }:
+            changed = nonzero(own_changes)
+            if changed:
                 steps.append(
                     PassStep(
                         name=name, class_name=class_name, level=PROGRAM, changes=changed
@@ -154,30 +152,26 @@ def joint_places(
 
     `executables`: of each reader; empty where that side has none.
     """
-    own_counts = [
-        reader.dispatches.get(name)
-        for reader, name in zip(readers, executables, strict=True)
-        if name
-    ]
-    if not all(own_counts):
-        return frozenset()
-    joint = frozenset[bytes]().union(*filter(None, own_counts))
+    joint = frozenset[bytes]()
+    dispatches = list[Places]()
+    for reader, name in zip(readers, executables, strict=True):
+        dispatches += reader.dispatches.values()
+        if name:
+            own_places = reader.dispatches.get(name)
+            if not own_places:
+                return frozenset()
+            joint |= own_places
     for _ in SIDES:
-        near = [
-            dispatch for reader in readers for dispatch in reader.dispatches.values()
-        ]
-        joint = joint.union(
-            *(
-                candidate
-                for candidate in near
-                if 2 * len(candidate & joint) > min(len(candidate), len(joint)) > 0
-            )
-        )
+        near = list[Places]()
+        for places in dispatches:
+            if 2 * len(places & joint) > min(len(places), len(joint)) > 0:
+                near.append(places)
+        joint = joint.union(*near)
     return joint
 
 
 def _dumps(directory: Path) -> Iterator[tuple[Path, bool]]:
-    """In the order in which they were printed; with whether it is the whole program."""
+    """Yield the dumps in the order in which they were printed, and whether each is whole."""
     for numbers, path in printed_files(directory):
         folders = path.relative_to(directory).parts[1:-1]
         if not any(_INITIALIZER in folder for folder in folders):

@@ -235,9 +235,8 @@ class Module:
             self.pointees[instruction[1]] = instruction[3]
         elif opcode == OP_CONSTANT:
             # Word 1 is the type, word 2 the id, then the value, low-order word first.
-            self.constants[instruction[2]] = sum(
-                word << (32 * place) for place, word in enumerate(instruction[3:5])
-            )
+            low, high, *_ = [*instruction[3:5], 0, 0]
+            self.constants[instruction[2]] = low | high << 32
         elif (
             opcode == OP_MEMBER_DECORATE
             and instruction[3] == DECORATION_OFFSET
@@ -315,19 +314,17 @@ def _entry_points(module: Module) -> Iterator[EntryPoint]:
     else:
         whole = _workgroup_bytes(module, module.workgroup)
     ids = {function_id for function_id, _, _ in module.entries}
-    entries = {
-        function_id: function
-        for function_id, function in module.functions.items()
-        if function_id in ids
-    }
-    starts = [HEADER_WORDS, *(entry.start + entry.words for entry in entries.values())]
-    ends = [*(entry.start for entry in entries.values()), len(module.words)]
+    entries = dict[int, SpirvFunction]()
+    outside = list[bytes]()
+    end = HEADER_WORDS
     # A digest is of the function and of all that is no entry point, as ids of that
     # stand in its code.
-    outside = (
-        _without_names(module, start, end)
-        for start, end in zip(starts, ends, strict=True)
-    )
+    for function_id, entry in module.functions.items():
+        if function_id in ids:
+            entries[function_id] = entry
+            outside.append(_without_names(module, end, entry.start))
+            end = entry.start + entry.words
+    outside.append(_without_names(module, end, len(module.words)))
     budget = WorkLimit(len(module.words) * WORD_BYTES, "spirv")
     common = fingerprint(
         module.words[VERSION_AT : VERSION_AT + 1].tobytes(), b"".join(outside)

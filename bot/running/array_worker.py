@@ -148,12 +148,11 @@ def fill(files: list[Any]) -> Any:
 
 def compare(outputs: list[Any]) -> Any:
     """Return the comparison of each output, over all draws."""
-    return {
-        "outputs": [
-            OutputComparison(output["element"]).all(output["draws"])
-            for output in outputs
-        ]
-    }
+    comparisons = []
+    for output in outputs:
+        comparison = OutputComparison(output["element"])
+        comparisons.append(comparison.all(output["draws"]))
+    return {"outputs": comparisons}
 
 
 class OutputComparison:
@@ -203,16 +202,15 @@ class OutputComparison:
         }
 
     def look(self, before: Any) -> int:
-        """Keep up to two of the values that are finite; how many these are."""
+        """Keep up to two of the values that are finite; return how many are finite."""
         finite = before
         if self.float is not None:
             finite = before[np.isfinite(before)]
         if finite.size:
             self.seen.add(finite[:1].tobytes())
             differing = np.flatnonzero(finite != finite[0])
-            self.seen.update(
-                finite[place : place + 1].tobytes() for place in differing[:1]
-            )
+            for place in differing[:1]:
+                self.seen.add(finite[place : place + 1].tobytes())
         return int(finite.size)
 
     def differences(self, before: Any, after: Any) -> tuple[int, float | None]:

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from bot.compiler.diagnostics import memory_kib
+from bot.compiler.machine_limits import memory_kib
 from bot.core.json_text import canonical
-from bot.core.policy import here
 from bot.core.record import Count, Record
+from bot.core.this_machine import here
 from bot.errors import MalformedBinary
 from bot.readers.ir_facts import Function, Interface, Tensor, parsed, read_answer
 from bot.system.files import make_directory, no_room, temporary_directory
@@ -365,18 +365,15 @@ def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File]
             != tensor
         ):
             return f"the parameter {parameter.key!r} has two types"
-    is_quantised = any(
-        tensor.element in _QUANTISED
-        for tensors in scopes.values()
-        for tensor in tensors.values()
-    )
-    filling = ""
-    if is_wide:
-        filling = "bias" if is_quantised else "wide"
-    return {
-        scope: _parameter_file(scope, tensors, filling, picks=interface.picks)
-        for scope, tensors in scopes.items()
-    }
+    filling = "wide" if is_wide else ""
+    for tensors in scopes.values():
+        elements = {tensor.element for tensor in tensors.values()}
+        if is_wide and not elements.isdisjoint(_QUANTISED):
+            filling = "bias"
+    files = dict[str, _File]()
+    for scope, tensors in scopes.items():
+        files[scope] = _parameter_file(scope, tensors, filling, picks=interface.picks)
+    return files
 
 
 def _parameter_file(
@@ -420,14 +417,10 @@ def _parameter_file(
 def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str | None:
     try:
         make_directory(directory)
-        missing = {
-            name: file
-            for name, file in files.items()
-            if not (directory / name).is_file()
-        }
+        missing = [name for name in files if not (directory / name).is_file()]
     except OSError as error:
         raise no_room(error, str(directory)) from None
-    need = sum(file.size_bytes for file in missing.values())
+    need = sum(files[name].size_bytes for name in missing)
     free = shutil.disk_usage(directory).free
     if need + _SPARE_BYTES > free:
         return here(
@@ -442,10 +435,12 @@ def _written(files: Mapping[str, _File], directory: Path, cancel: Cancel) -> str
             f" {memory >> 10:,} MiB"
         )
     with temporary_directory("data-", directory) as parts:
-        request = [
-            {"path": str(parts / name), "head": file.head, "tensors": file.tensors}
-            for name, file in missing.items()
-        ]
+        request = []
+        for name in missing:
+            head = files[name].head
+            tensors = files[name].tensors
+            path = str(parts / name)
+            request.append({"path": path, "head": head, "tensors": tensors})
         if missing:
             reason = fill(request, directory, cancel)
             if reason:

@@ -21,15 +21,17 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from bot.compiler.diagnostics import DIRECTORIES, NO_MEMORY, RAN_OUT_LIKELY, cpuinfo
+from bot.compiler.diagnostics import DIRECTORIES
+from bot.compiler.machine_limits import NO_MEMORY, RAN_OUT_LIKELY
 from bot.compiler.ptxas import program_of
+from bot.compiler.this_processor import cpuinfo
 from bot.compiler.wheels import RUNTIME, fetch_release
 from bot.core.backends import backend_of
 from bot.core.json_text import decoded
-from bot.core.policy import here
 from bot.core.record import Small
 from bot.core.runs import Price, Run
 from bot.core.spec import Places
+from bot.core.this_machine import here
 from bot.errors import InputError
 from bot.readers.ir_facts import CompiledFor, Interface
 from bot.running.feeding import Draw, Feed, Output, compare, feed, not_called
@@ -166,11 +168,10 @@ def refusal(
 ) -> str | None:
     """Return why this machine does not run what was compiled for these targets.
 
-    None where it does, as far as can be told before.
-
-    The runtime itself refuses the code of another kind of processor. It does not look
-    at what the code asks of a processor of this kind: one that lacks it is ended by a
-    signal, or does something else than was meant.
+    None where it does, as far as can be told before. The runtime itself refuses the
+    code of another kind of processor. It does not look at what the code asks of a
+    processor of this kind: one that lacks it is ended by a signal, or does something
+    else than was meant.
     """
     if len(targets) != 1:
         return (
@@ -429,10 +430,8 @@ class Runner:
     ) -> list[tuple[str, str]] | Equality | None:
         """Return the files of one draw, before and after for each output.
 
-        Or the verdict where one artifact does not run.
-
-        None where it is the one before that refuses these data, and did not refuse
-        those of the first draw.
+        Or the verdict where one artifact does not run. None where it is the one before
+        that refuses these data, and did not refuse those of the first draw.
         """
         start = time.monotonic()
         inputs = _inputs(fed, draw + 1)
@@ -641,9 +640,7 @@ def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
 def within(price: Price, max_slowdown: float) -> bool | None:
     """Return whether the folded artifact is slower by no more than this share.
 
-    0.01 is 1 %.
-
-    None where the pairs do not say.
+    0.01 is 1 %. None where the pairs do not say.
     """
     if price.high <= 1 + max_slowdown:
         return True

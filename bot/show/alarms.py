@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bot.core.delta import CellDelta
+from bot.core.findings import Finding
 from bot.core.metrics import ARTIFACT_PARTS
-from bot.core.policy import OPEN, Finding
+from bot.core.policy import OPEN
 from bot.core.run_times import MOST_BUILDS
 from bot.core.snapshot import Cell, CellKey
 from bot.show.addresses import cause_address, cell_address

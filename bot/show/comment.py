@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import structs
 
-from bot.core.publication import Annotation, AnnotationLevel, CheckRun, Conclusion
+from bot.core.check_run import Annotation, AnnotationLevel, CheckRun, Conclusion
 from bot.core.report import Report
 from bot.core.report_json import report_lines
 from bot.core.snapshot import Snapshot

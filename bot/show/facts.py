@@ -10,8 +10,8 @@ from typing import Protocol
 from bot.core import planned as selecting
 from bot.core.delta import STATES, CellDelta, outcome
 from bot.core.explanation import RootCause
+from bot.core.findings import Finding
 from bot.core.metrics import ARTIFACT_PARTS, Metric, metric_words
-from bot.core.policy import Finding
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.show.addresses import cell_address

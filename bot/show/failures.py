@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bot.core.delta import CellDelta
-from bot.core.policy import RAN_OUT, is_local
 from bot.core.snapshot import NOT_SHIPPED, Cell, Failure
+from bot.core.this_machine import RAN_OUT, is_local
 from bot.show.blocks import (
     Block,
     Code,

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from bot.core.acceptance import APPROVAL_LABEL
 from bot.core.delta import value_of
+from bot.core.findings import Finding
 from bot.core.metrics import METRIC_BY_ID, METRICS, own_metrics
-from bot.core.policy import Finding
-from bot.core.publication import APPROVAL_LABEL
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
 from bot.show.alarms import (

@@ -12,7 +12,7 @@ from typing import Any
 from bot.core.delta import CellDelta
 from bot.core.explanation import OTHER_TYPES, Explanation, code_change
 from bot.core.ladder import LLVM_OPTIMIZER, attribution, is_large_part
-from bot.core.parting import TRACE_SCHEMA, Traced, parting
+from bot.core.parting import parting
 from bot.core.planned import SIDES
 from bot.core.snapshot import Cell, CellKey, Dispatch
 from bot.core.trace import (
@@ -22,6 +22,7 @@ from bot.core.trace import (
     TraceRow,
     operation_words,
 )
+from bot.core.traced import TRACE_SCHEMA, Traced
 from bot.show.blocks import (
     Block,
     Code,

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.core.baseline import Entry
-from bot.store.entries import FOLDER, ORDER, DirectoryStore, path_of
+from bot.store.directory import DirectoryStore
+from bot.store.entries import FOLDER, ORDER, path_of
 from bot.system.git import Git
 
 
@@ -24,9 +25,9 @@ class CheckedOut(DirectoryStore):
         self._git = git
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """By the list of a copy, or by the last commit that wrote each.
+        """Return the entries by the list of a copy, or by the commits that wrote them.
 
-        All files are equally old.
+        All files of a copy are equally old.
         """
         listed = self.root / ORDER
         if listed.is_file():

@@ -48,11 +48,13 @@ from bot.system.git import Git, first_line
 ATTEMPTS = 30
 # entries whose IR a copy has: a comparison takes that of the nearest one
 _MOST_IR_COPIED = 5
-TIP, HISTORY = "refs/code-size/tip", "refs/code-size/history"
+TIP = "refs/code-size/tip"
+HISTORY = "refs/code-size/history"
 _ALL = (  # git's own "infinite": works where `--unshallow` refuses, in a repository that has it all
     "--depth=2147483647"
 )
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 8.0
+_FIRST_PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE_SECONDS = 8.0
 AUTHOR = (
     "github-actions[bot]",
     "41898282+github-actions[bot]@users.noreply.github.com",
@@ -124,8 +126,12 @@ class DataBranch:
         say: Callable[[str], None] = lambda _line: None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._keep_days, self._say, self._now = keep_days, say, now
-        self._git, self._branch, self._default = git, branch, default_branch
+        self._keep_days = keep_days
+        self._say = say
+        self._now = now
+        self._git = git
+        self._branch = branch
+        self._default = default_branch
         self._address = address
         self._sleep = sleep
         self._room = ExitStack()
@@ -141,7 +147,7 @@ class DataBranch:
 
     @cached_property
     def repository(self) -> Git:
-        """The bare repository, connected with the repository that has the branch.
+        """Return the bare repository, connected with the repository that has the branch.
 
         The clone's own `http` and `credential` settings go along: checkout actions
         leave their credentials there. A header with a token of the clone's origin does
@@ -149,7 +155,8 @@ class DataBranch:
         """
         directory = self._room.enter_context(temporary_directory("data-"))
         url = self._address or self._git.text("remote", "get-url", "origin")
-        file, path = directory / "settings", directory / "bare"
+        file = directory / "settings"
+        path = directory / "bare"
         pattern = r"^(http|credential)\.|^core\.sshcommand$"
         self._git(
             "config",
@@ -162,40 +169,26 @@ class DataBranch:
         )
         rows = file.read_text(encoding="utf-8", errors="replace").split("\0")
         file.unlink()
-        settings = [
-            (key, value)
-            for key, _, value in (row.partition("\n") for row in rows)
-            if key
-        ]
-        if self._address:
-            settings = [
-                (key, value)
-                for key, value in settings
-                if not key.endswith(".extraheader")
-            ]
+        sections = [_section("remote.origin.url", url)]
+        for row in rows:
+            key, _, value = row.partition("\n")
+            is_header = key.endswith(".extraheader")
+            if key and not (self._address and is_header):
+                sections.append(_section(key, value))
         self._git.text("init", "--quiet", "--bare", str(path))
         with (path / "config").open("a", encoding="utf-8") as written:
-            written.write(
-                "".join(
-                    _section(key, value)
-                    for key, value in (("remote.origin.url", url), *settings)
-                )
-            )
+            written.writelines(sections)
         return self._git.at(path)
 
     def entries(self) -> Sequence[Entry]:
-        """Everything on the branch now; empty where there is no such branch.
+        """Return all entries on the branch now; none where there is no such branch.
 
         Raises NetworkError, and ConfigError for a branch that holds something else.
         """
         self._tip = self._fetched()
         if self._tip is None:
             return ()
-        return sorted(
-            entry
-            for entry in map(entry_of, self._names("-r", TIP, "--", FOLDER))
-            if entry is not None
-        )
+        return sorted(filter(None, map(entry_of, self._names("-r", TIP, "--", FOLDER))))
 
     def _fetched(self) -> str | None:
         """Return the branch's tip now, which is one of ours.
@@ -209,10 +202,9 @@ class DataBranch:
             # Git keeps branches as paths: none can stand below another, which a push
             # would say as if it lost a race.
             parts = self._branch.split("/")
-            above = [
-                f"refs/heads/{'/'.join(parts[:count])}"
-                for count in range(1, len(parts))
-            ]
+            above = []
+            for count in range(1, len(parts)):
+                above.append(f"refs/heads/{'/'.join(parts[:count])}")
             outcome = self.repository(
                 "ls-remote", "--heads", "origin", *above, f"refs/heads/{self._branch}/*"
             )
@@ -237,7 +229,7 @@ class DataBranch:
         return tip
 
     def _fetch(self, ref: str, depth: str) -> str | None:
-        """SHA of the branch's tip, from now on under `ref`.
+        """Return the SHA of the branch's tip, from now on under `ref`.
 
         None where there is no such branch.
         """
@@ -333,7 +325,7 @@ class DataBranch:
         )
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """By the last commit that wrote each; raises NetworkError."""
+        """Return the entries by the last commit that wrote each; raises NetworkError."""
         self._fetch(HISTORY, _ALL)  # all commits, still no files
         options = (
             "--first-parent",
@@ -346,9 +338,8 @@ class DataBranch:
         written = filter(
             None, self.repository.text("log", *options, "--", FOLDER).splitlines()
         )
-        places = {
-            path: place for place, path in enumerate(reversed(dict.fromkeys(written)))
-        }
+        oldest_first = reversed(dict.fromkeys(written))
+        places = {path: place for place, path in enumerate(oldest_first)}
         return sorted(
             entries, key=lambda entry: (places.get(path_of(entry), -1), entry)
         )
@@ -356,10 +347,8 @@ class DataBranch:
     def copy(self, entries: Sequence[Entry], folder: Path) -> None:
         """Write some of `entries()` below a folder, as `bot.store.checkout` reads them.
 
-        The first ones have their IR beside them. Raises NetworkError.
-
-        One request fetches all files. A server that does not give them so gives them
-        one by one.
+        The first ones have their IR beside them. Raises NetworkError. One request
+        fetches all files. A server that does not give them so gives them one by one.
         """
         ordered = self.in_order(entries) if entries else ()
         blobs = self._blobs()
@@ -394,7 +383,7 @@ class DataBranch:
         return self._blobs_of(self._tip)
 
     def _blobs_of(self, commit: str) -> dict[str, str]:
-        """Path in a commit → the id of its file."""
+        """Return path in a commit → the id of its file."""
         listing = self.repository.text("ls-tree", "-r", commit, "--", FOLDER)
         blobs = {}
         for line in listing.splitlines():
@@ -532,10 +521,8 @@ class DataBranch:
     ) -> str:
         """Make a branch of the kept entries, which begins anew and has a commit a day.
 
-        The SHA of its tip.
-
-        A commit with two entries of one commit of the code would lose their order, so
-        that they are apart.
+        The SHA of its tip. A commit with two entries of one commit of the code would
+        lose their order, so that they are apart.
         """
         days: list[list[Entry]] = []
         for entry in remaining:
@@ -586,17 +573,21 @@ class DataBranch:
 
         Its SHA.
         """
-        git, (name, address) = self.repository, AUTHOR
+        git = self.repository
+        name, address = AUTHOR
         index = {"GIT_INDEX_FILE": str(git.directory / "index-of-tree")}
         git.text("read-tree", parent or "--empty", environment=index)
         options = [word for blob in added for word in ("--cacheinfo", blob)]
         git.text("update-index", "--add", *options, environment=index)
         tree = git.text("write-tree", "--missing-ok", environment=index)
-        fields = {"NAME": name, "EMAIL": address, "DATE": f"@{seconds} +0000"}
+        date = f"@{seconds} +0000"
         identity = {
-            f"GIT_{role}_{field}": fields[field]
-            for role in ("AUTHOR", "COMMITTER")
-            for field in fields
+            "GIT_AUTHOR_NAME": name,
+            "GIT_AUTHOR_EMAIL": address,
+            "GIT_AUTHOR_DATE": date,
+            "GIT_COMMITTER_NAME": name,
+            "GIT_COMMITTER_EMAIL": address,
+            "GIT_COMMITTER_DATE": date,
         }
         above = ("-p", parent) if parent else ()
         return git.text(
@@ -605,18 +596,18 @@ class DataBranch:
 
 
 def _section(key: str, value: str) -> str:
-    """One setting as a git configuration file has it.
+    """Return one setting as a git configuration file has it.
 
     `key` is `section.name` or `section.<anything>.name`.
     """
     section, _, setting = key.partition(".")
     subsection, _, name = setting.rpartition(".")
-    escaped = [
-        text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        for text in (subsection, value)
-    ]
     if subsection:
-        head = f'[{section} "{escaped[0]}"]'
+        head = f'[{section} "{_escaped(subsection)}"]'
     else:
         head = f"[{section}]"
-    return f'{head}\n\t{name} = "{escaped[1]}"\n'
+    return f'{head}\n\t{name} = "{_escaped(value)}"\n'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

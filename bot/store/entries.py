@@ -8,14 +8,12 @@ from __future__ import annotations
 import lzma
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Protocol
 
 from bot.core.baseline import Entry, kept
 from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import from_json, snapshot_lines
 from bot.errors import InputError, UsageError
-from bot.system.files import read_bounded, write_atomically
 
 UNPACKED_LIMIT_BYTES = 64 << 20
 MOST_IR_BYTES = 512 << 10
@@ -37,16 +35,16 @@ class Store(Protocol):
     """Where baselines are stored: a branch or a directory."""
 
     def entries(self) -> Sequence[Entry]:
-        """Everything stored, of all reports; empty where nothing was stored yet."""
+        """Return all stored, of all reports; empty where nothing was stored yet."""
 
     def load(self, entry: Entry) -> Snapshot:
-        """One of `entries()`.
+        """Return one of `entries()`.
 
         Raises InputError where it is not there or not a snapshot.
         """
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Several of `entries()`, what was stored last at the end."""
+        """Return several of `entries()`, the one that was stored last at the end."""
 
     def load_ir(self, entry: Entry) -> bytes:
         """Return the file with the IR of one of `entries()`.
@@ -101,7 +99,7 @@ def checked_report_id(report_id: str) -> str:
 
 
 def path_of(entry: Entry) -> str:
-    """`snapshots/<report_id>/<sha[:2]>/<sha>.<digest>.json.xz`.
+    """Return `snapshots/<report_id>/<sha[:2]>/<sha>.<digest>.json.xz`.
 
     Raises UsageError for a report id that is no name.
     """
@@ -164,64 +162,3 @@ def decompressed(data: bytes, where: str, most_bytes: int) -> bytes:
     if unpacker.unused_data:
         raise InputError("has bytes after its end", where=where)
     return text
-
-
-# The store off GitHub: a local directory.
-
-
-class DirectoryStore:
-    """A store below `root`, which need not exist; several processes may use it at once."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def entries(self) -> Sequence[Entry]:
-        """Everything stored; files with other names are left alone."""
-        paths = self.root.glob(f"{FOLDER}/*/*/*.json.xz")
-        entries = (entry_of(path.relative_to(self.root).as_posix()) for path in paths)
-        return sorted(entry for entry in entries if entry is not None)
-
-    def load(self, entry: Entry) -> Snapshot:
-        """Read one snapshot; raises InputError."""
-        path = self.root / path_of(entry)
-        try:
-            with path.open("rb") as file:
-                data = file.read(UNPACKED_LIMIT_BYTES)
-        except OSError as error:
-            raise InputError(
-                f"cannot be read: {error.strerror}", where=str(path)
-            ) from None
-        return unpack(data, str(path))
-
-    def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """By the times at which their files were written."""
-        paths = {entry: self.root / path_of(entry) for entry in entries}
-        written = {
-            entry: path.stat().st_mtime_ns
-            for entry, path in paths.items()
-            if path.exists()
-        }
-        return sorted(entries, key=lambda entry: (written.get(entry, 0), entry))
-
-    def load_ir(self, entry: Entry) -> bytes:
-        """Read the IR beside one snapshot; raises InputError."""
-        path = self.root / ir_path_of(entry)
-        try:
-            return read_bounded(path, "the IR", MOST_IR_BYTES)
-        except OSError as error:
-            raise InputError(
-                f"cannot be read: {error.strerror}", where=str(path)
-            ) from None
-
-    def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
-        """Store whole or not at all, in place of one that cannot be read.
-
-        Raises OutputError.
-        """
-        path = self.root / path_of(entry)
-        if path.exists() and is_whole(self, entry):
-            return False
-        if ir:
-            write_atomically(self.root / ir_path_of(entry), ir)
-        write_atomically(path, pack(snapshot))
-        return True

@@ -1,6 +1,6 @@
 """Choose the snapshots that a data branch keeps.
 
-All of the last days, and one a week of the time before.
+It keeps all of the last days, and one a week of the time before.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def kept_entries(
     """
     oldest = now - keep_days * DAY_SECONDS
     in_order = sorted(written, key=lambda entry: (written[entry], entry))
-    last_of_week = {
-        (entry.report_id, week_of(written[entry])): entry for entry in in_order
-    }
+    last_of_week = dict[tuple[str, int], Entry]()
+    for entry in in_order:
+        last_of_week[entry.report_id, week_of(written[entry])] = entry
     weekly = set(last_of_week.values())
     return [entry for entry in in_order if written[entry] >= oldest or entry in weekly]
 

@@ -23,12 +23,13 @@ from bot.compiler.compiling import (
 from bot.compiler.ptxas import BACKEND, Assembler, assembler_of
 from bot.core.digest import written
 from bot.core.planned import LIFTED, PlannedCell
-from bot.core.policy import is_local
 from bot.core.program import HASHED_PHASES, SOURCES, Program
 from bot.core.reading import Measurement, Products, ProgramFacts
 from bot.core.snapshot import NOT_SHIPPED, Cell, Failure
+from bot.core.this_machine import is_local
 from bot.errors import InputError, MalformedBinary
-from bot.explain.texts import describe, shown_texts
+from bot.explain.fingerprints import describe
+from bot.explain.texts import shown_texts
 from bot.readers.ir_facts import alloca_bytes, program_facts, strategies
 
 _Fact = TypeVar("_Fact")
@@ -227,7 +228,7 @@ def _unusable(
     Executables of an unknown format leave gaps in a good measurement; only what is no
     module at all is a failure.
     """
-    from bot.readers.artifact import exported_functions  # as in `cell_of`
+    from bot.readers.vm_module import exported_functions
 
     if measurement.metrics["vm_bytes"] is None:
         return Failure("read", measurement.reasons["vm_bytes"])

@@ -12,7 +12,8 @@ from bot.config.configuration import Config
 from bot.core.comparable import other_version
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation
-from bot.core.policy import VerdictStatus, judge, status_of
+from bot.core.findings import VerdictStatus, status_of
+from bot.core.policy import judge
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
 from bot.core.snapshot import CellKey, Snapshot

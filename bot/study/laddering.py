@@ -22,14 +22,16 @@ from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, moved_bytes
 from bot.core.ladder import NO_BASE_COMPILER, Ladder
 from bot.core.planned import SIDES
-from bot.core.policy import is_local, judge
+from bot.core.policy import judge
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.stored_ir import BaseIr
+from bot.core.this_machine import is_local
 from bot.core.work import COMPILES_OF_LADDER, ladder_work
 from bot.explain.carrying import fitting_ladder
+from bot.explain.clusters import changed_knobs
 from bot.explain.explanations import changed_models, explanations
-from bot.explain.phases import configured_differently
-from bot.explain.root_causes import changed_knobs, root_causes
+from bot.explain.root_causes import root_causes
+from bot.explain.sameness import configured_differently
 from bot.show.filters import plural
 from bot.study.ladder import LadderSide, ladder_from, measured_ladder
 from bot.study.prepare import Work

@@ -16,7 +16,8 @@ from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.study import GAPS, SHORT, Study, Variant, named_apart, of_commit
 from bot.errors import UsageError
 from bot.store.data_branch import DataBranch
-from bot.store.entries import DirectoryStore, Store
+from bot.store.directory import DirectoryStore
+from bot.store.entries import Store
 from bot.study.prepare import Work
 from bot.study.slow_growth import growth_of, line_of
 from bot.system.git import Git

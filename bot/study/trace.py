@@ -13,15 +13,16 @@ from bot.core.explanation import DispatchDelta
 from bot.core.ladder import CODE_GENERATOR, MLIR, Ladder, attribution, is_large_part
 from bot.core.machine_passes import MachinePasses
 from bot.core.near import near_or_known
-from bot.core.parting import NOT_TRACED, Traced, parting
+from bot.core.parting import NOT_TRACED, parting
 from bot.core.pass_proof import PassProof
 from bot.core.planned import SIDES, beginning, matching, only_cell
 from bot.core.snapshot import Cell, CellKey, Dispatch
 from bot.core.trace import PROGRAM, Parting
+from bot.core.traced import Traced
 from bot.errors import NoVerdict, UsageError
 from bot.explain.carrying import fitting_ladder
 from bot.explain.explanations import explanations
-from bot.explain.phases import configured_differently
+from bot.explain.sameness import configured_differently
 from bot.study.both_sides import BothSides, both_sides
 from bot.study.laddering import Wanted, no_ladder, with_ladders
 from bot.study.machine_passes import machine_passes

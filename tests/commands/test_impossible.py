@@ -17,7 +17,7 @@ from fake_compiler import TEMPLATES, install, install_native, write_model
 from test_any_compiler import CC, LIBRARY, bot, cells, compiler, write
 
 from bot.core.record import INT_LIMIT
-from bot.readers.artifact import parse_module
+from bot.readers.vm_module import parse_module
 
 __all__ = ["compiler"]  # a fixture
 

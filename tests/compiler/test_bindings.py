@@ -23,8 +23,8 @@ from bot.compiler.compiler import Session
 from bot.compiler.importing import Importer
 from bot.compiler.toolchain import resolve
 from bot.core.planned import Model
-from bot.core.policy import is_local
 from bot.core.snapshot import Failure
+from bot.core.this_machine import is_local
 from bot.errors import Interrupted
 from bot.system.defaults import default_cache
 from bot.system.processes import Cancel, Meter

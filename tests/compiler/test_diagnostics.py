@@ -19,13 +19,13 @@ from bot.compiler.diagnostics import (
     MOST_LINES,
     Undumped,
     failure,
-    memory_kib,
     reason,
     stack_figure_bytes,
     trim,
     unknown_option,
     without_places,
 )
+from bot.compiler.machine_limits import memory_kib
 from bot.core.snapshot import Failure
 from bot.system.processes import Cancel, Outcome, run
 
@@ -304,7 +304,7 @@ def test_the_machine_has_no_more_than_its_control_group(
     ):
         (tmp_path / "memory.max").write_text(text)
         monkeypatch.setattr(
-            "bot.compiler.diagnostics._GROUP_LIMITS",
+            "bot.compiler.machine_limits._GROUP_LIMITS",
             (str(tmp_path / "memory.max"), "nowhere"),
         )
         assert whole is not None and memory_kib() == (

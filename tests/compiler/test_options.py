@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from fake_compiler import ROCM, TARGETS, VMVX, X86, FakeCompiler, cells_of, install
 
-from bot.compiler.iree import (
+from bot.compiler.iree import in_its_words
+from bot.compiler.iree_options import (
     MEASURING_OPTIONS,
     RENAMED,
-    in_its_words,
     known_measuring_options,
     unknown_option_of,
 )

@@ -12,10 +12,10 @@ from places import FIXTURES
 
 from bot.compiler import ptxas as module
 from bot.compiler.ptxas import MISSING, Assembler, Ptxas, assembler_of, installed
-from bot.core.policy import is_local
 from bot.core.reading import PtxModule
+from bot.core.this_machine import is_local
 from bot.errors import Interrupted
-from bot.readers.elf import read_assembled
+from bot.readers.cubin import read_assembled
 from bot.system.processes import Cancel
 
 PTX = PtxModule(

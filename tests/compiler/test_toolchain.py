@@ -23,7 +23,9 @@ from fake_wheels import (
 )
 from small_disk import small_disk
 
-from bot.compiler.toolchain import Toolchain, compiler_digest, interpreter, resolve
+from bot.compiler.bindings_python import interpreter
+from bot.compiler.compiler_digest import compiler_digest
+from bot.compiler.toolchain import Toolchain, resolve
 from bot.compiler.wheels import fetch_release, only_fitting, pip, release_home, unpack
 from bot.errors import BotError, CompilerUnavailable, OutputError
 from bot.system.processes import Cancel

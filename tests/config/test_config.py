@@ -19,7 +19,7 @@ from bot.config.configuration import (
     load_config,
 )
 from bot.core.planned import Target
-from bot.core.policy import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule, is_catch_all
+from bot.core.rules import DEFAULT_STATES, Amount, LevelSpec, Ratio, Rule, is_catch_all
 from bot.errors import ConfigError
 
 SCHEMA = "schema: code-size-config/1\n"

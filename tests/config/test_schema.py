@@ -22,7 +22,7 @@ from bot.config.configuration import (
     read_configuration,
 )
 from bot.core.delta import STATES
-from bot.core.policy import DEFAULT_STATES
+from bot.core.rules import DEFAULT_STATES
 from bot.errors import ConfigError
 
 CONFIGURATION = SCHEMAS["configs/schema.json"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot.config.units import parse_amount, parse_ratio, parse_share
 from bot.core.metrics import Unit
-from bot.core.policy import Amount, Dimension, Ratio
+from bot.core.rules import Amount, Dimension, Ratio
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from strategies import plain_snapshot, snapshots
 from bot.core.comparable import ASSEMBLED, FIRST, TOO_OLD, comparable, other_version
 from bot.core.delta import STATES, CellDelta, MetricDelta, diff, exact_changes
 from bot.core.metrics import METRIC_IDS
-from bot.core.policy import LevelSpec, Ratio, Rule, judge
+from bot.core.policy import judge
+from bot.core.rules import LevelSpec, Ratio, Rule
 from bot.core.snapshot import (
     STATUSES,
     Cell,

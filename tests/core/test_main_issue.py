@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
+from bot.core.acceptance import Acceptance, Seen
 from bot.core.after_merge import (
     IssueState,
     MergedPull,
@@ -16,7 +17,6 @@ from bot.core.after_merge import (
     issue_marker,
 )
 from bot.core.hidden_state import LINE_LIMIT
-from bot.core.publication import Acceptance, Seen
 
 GOOD, FIRST, NEWEST = "a" * 40, "b" * 40, "c" * 40
 FOUND = Seen(

@@ -15,22 +15,18 @@ from strategies import snapshots as any_snapshots
 
 from bot.config.configuration import load_config
 from bot.core.delta import CellDelta, MetricDelta, diff
+from bot.core.findings import Finding, Status, Verdict
 from bot.core.metrics import METRIC_IDS, METRICS
 from bot.core.planned import covers
-from bot.core.policy import (
+from bot.core.policy import change_text, excess, judge
+from bot.core.rules import (
     DEFAULT_STATES,
     Amount,
-    Finding,
     LevelSpec,
     Ratio,
     Rule,
-    Status,
-    Verdict,
-    change_text,
-    excess,
     hiding,
     is_catch_all,
-    judge,
     metrics_of,
 )
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo

@@ -14,20 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 
+from bot.core.acceptance import Acceptance, Seen, accept, seen
+from bot.core.comment_state import CommentState, decode, encode
+from bot.core.findings import Finding, Verdict
 from bot.core.hidden_state import LINE_LIMIT
-from bot.core.policy import Finding, Verdict, judge
-from bot.core.publication import (
-    Acceptance,
-    CommentState,
-    Seen,
-    accept,
-    decode,
-    encode,
-    is_standing,
-    resolves,
-    seen,
-    wants_comment,
-)
+from bot.core.policy import judge
+from bot.core.publication import is_standing, resolves, wants_comment
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, CompileOutcome, Failure, Snapshot
 

@@ -11,9 +11,10 @@ from json_texts import report_to_json
 from replacing import replace
 
 from bot.core.metrics import METRIC_IDS
-from bot.core.policy import Amount, LevelSpec, Ratio, Rule, judge
+from bot.core.policy import judge
 from bot.core.report import Baseline
 from bot.core.report_json import REPORT_SCHEMA
+from bot.core.rules import Amount, LevelSpec, Ratio, Rule
 from bot.core.snapshot import ModelEdit
 
 

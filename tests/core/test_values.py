@@ -22,8 +22,8 @@ from bot.core.metrics import (
     METRICS,
     metric_words,
 )
-from bot.core.policy import any_match
 from bot.core.reading import ArtifactReading, Reading
+from bot.core.rules import any_match
 from bot.errors import BotError
 from bot.fold.audit import FoldAudit, fold_lines
 

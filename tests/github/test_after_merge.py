@@ -12,7 +12,8 @@ from github_runner import event, git, push_event
 from replacing import replace
 from test_comment import assert_harmless
 
-from bot.core.publication import Acceptance, decode, encode
+from bot.core.acceptance import Acceptance
+from bot.core.comment_state import decode, encode
 from bot.github import merged_pulls
 
 pytestmark = pytest.mark.slow

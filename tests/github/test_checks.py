@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from github_world import CHECK, DETAILS, HEAD, MORE_OF_IT, World, check, write_check
 
-from bot.core.publication import Annotation, CheckRun
+from bot.core.check_run import Annotation, CheckRun
 
 
 @pytest.mark.parametrize(("count", "calls"), [(0, 1), (50, 1), (51, 2), (130, 3)])

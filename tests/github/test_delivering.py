@@ -18,8 +18,9 @@ from posting_stage import BASE, HEAD, MERGE, NUMBER, RUN, WRITER, Stage, side, s
 from replacing import replace
 
 from bot.config.configuration import load_config
+from bot.core.acceptance import APPROVAL_LABEL
+from bot.core.comment_state import CommentState
 from bot.core.delta import STATES
-from bot.core.publication import APPROVAL_LABEL, CommentState
 from bot.core.report import Baseline
 from bot.core.snapshot import Failure, Snapshot
 from bot.errors import ConfigError, InputError

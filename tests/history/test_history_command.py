@@ -22,7 +22,7 @@ from bot.cli.main import main
 from bot.core.baseline import Entry
 from bot.core.snapshot_json import snapshot_lines
 from bot.store.data_branch import DataBranch
-from bot.store.entries import DirectoryStore
+from bot.store.directory import DirectoryStore
 from bot.system.git import Git
 from bot.system.processes import Cancel
 

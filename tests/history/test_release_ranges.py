@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.compiler.cell_cache import cell_key
-from bot.compiler.iree import for_release
+from bot.compiler.release_flags import for_release
 from bot.config.configuration import load_config
 from bot.core.planned import Model, PlannedCell, Target
 from bot.core.snapshot import CompilerInfo

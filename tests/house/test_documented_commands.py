@@ -17,7 +17,7 @@ from places import ROOT
 from real_compilers import binary
 
 from bot.cli.main import COMMANDS
-from bot.compiler.toolchain import NATIVE_BINARY
+from bot.compiler.compiler_digest import NATIVE_BINARY
 
 RUN_ELSEWHERE = {
     # These two write to the home directory.

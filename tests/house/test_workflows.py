@@ -11,7 +11,7 @@ import yaml
 from places import ROOT
 
 from bot.config.configuration import CompilerKeys, load_config
-from bot.core.publication import APPROVAL_LABEL
+from bot.core.acceptance import APPROVAL_LABEL
 
 WORKFLOWS = sorted((ROOT / "configs" / "workflows").glob("*.yml"))
 ACTION = ROOT / "action.yml"

@@ -22,8 +22,9 @@ from bot.core.snapshot_json import from_json, snapshot_lines
 from bot.core.trace import LLVM
 from bot.errors import InputError
 from bot.explain.carrying import OTHER_SOURCE, claim_of
+from bot.explain.clusters import NOT_BY_VALUES
 from bot.explain.explanations import explanations
-from bot.explain.root_causes import NOT_BY_VALUES, root_causes
+from bot.explain.root_causes import root_causes
 
 COMPILER = "0" * 64
 BASE_KNOBS, HEAD_KNOBS = (

@@ -28,9 +28,12 @@ from bot.core.explanation import PHASES as ALL_PHASES
 from bot.core.program import Family
 from bot.core.reading import EntryPoint, Reader
 from bot.core.snapshot import Cell, Dispatch
-from bot.explain.explanations import MOST_DIFFS, explain
-from bot.explain.phases import keeps_apart, same_numbers
-from bot.readers.kernel_text import METAL, PTX
+from bot.explain.compared import keeps_apart
+from bot.explain.dispatch_deltas import MOST_DIFFS
+from bot.explain.explanations import explain
+from bot.explain.sameness import same_numbers
+from bot.readers.metal import METAL
+from bot.readers.ptx import PTX
 
 OTHER_INPUT = {"input": whole("j"), "global-optimization": whole("h")}
 OTHER_OPTIMIZATION = {"input": whole("i"), "global-optimization": whole("h")}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.explain.phases import (
+from bot.explain.differences import (
     LINE_CHARACTERS,
     LINES,
     source_diff,

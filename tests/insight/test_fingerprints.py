@@ -13,7 +13,8 @@ from replacing import replace
 from bot.core.digest import is_digest
 from bot.core.program import Site, Source
 from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
-from bot.explain.texts import describe, fingerprint, shown_texts
+from bot.explain.fingerprints import describe, fingerprint
+from bot.explain.texts import shown_texts
 
 ALL = [text for name in MODELS for text in recorded(name)]
 

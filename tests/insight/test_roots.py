@@ -18,7 +18,8 @@ from bot.core.explanation import (
     RootCause,
 )
 from bot.core.snapshot import Cell, CellKey, Dispatch
-from bot.explain.root_causes import knobs, root_causes, turned
+from bot.explain.knobs import knobs, turned
+from bot.explain.root_causes import root_causes
 from bot.explain.strategies import configured_parts
 
 KEYS = [

@@ -22,7 +22,8 @@ from bot.core.explanation import (
 from bot.core.metrics import part_words
 from bot.core.report import Baseline
 from bot.core.snapshot import Cell, CellKey, CompileOutcome, Dispatch, Failure, Snapshot
-from bot.explain.explanations import explanations, headlined
+from bot.explain.explanations import explanations
+from bot.explain.waterfalls import headlined
 from bot.show.comment import render_comment
 from bot.show.why import dispatch_line
 from bot.study.comparison import reported

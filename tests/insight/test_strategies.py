@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from bot.explain.phases import strategy_diff, strategy_note
-from bot.explain.root_causes import ON_OTHER_OPERATIONS, turned
+from bot.explain.differences import strategy_diff, strategy_note
+from bot.explain.knobs import ON_OTHER_OPERATIONS, turned
 from bot.explain.strategies import (
     configured_parts,
     same_configuration,

@@ -30,10 +30,10 @@ from bot.compiler.measuring_code import (
     remember_digest_in,
     tree_digest,
 )
-from bot.core import policy as lasting
+from bot.core import this_machine as lasting
 from bot.core.json_text import canonical
-from bot.core.policy import here
 from bot.core.snapshot import Cell, Dispatch, Failure
+from bot.core.this_machine import here
 
 KEY = digest_of("a key")
 CELL = Cell(

@@ -44,9 +44,9 @@ from bot.core.comparable import ASSEMBLED
 from bot.core.delta import diff
 from bot.core.metrics import METRIC_IDS
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG, PlannedCell, Target, plan
-from bot.core.policy import lasts
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.core.snapshot_json import from_json
+from bot.core.this_machine import lasts
 from bot.errors import OutputError, UsageError
 from bot.study.cell import cell_of
 from bot.study.measuring import measure_sides

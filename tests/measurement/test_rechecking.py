@@ -18,7 +18,8 @@ from bot.compiler.iree import Iree
 from bot.config.configuration import Config, load_config
 from bot.core.delta import diff
 from bot.core.planned import PlannedCell, Target
-from bot.core.policy import LevelSpec, Ratio, Rule, judge
+from bot.core.policy import judge
+from bot.core.rules import LevelSpec, Ratio, Rule
 from bot.core.snapshot import Cell, CompilerInfo, Failure, Snapshot, SourceInfo
 from bot.core.snapshot_json import from_json
 from bot.core.work import compile_work

@@ -14,17 +14,10 @@ from growth import steps
 from reader_checks import BINARIES, fixture
 
 from bot.errors import MalformedBinary
-from bot.readers.artifact import (
-    CONTAINER,
-    MAX_TABLES,
-    UINT32,
-    VM_MODULE,
-    exported_functions,
-    parse_module,
-    ptx_modules,
-    read_artifact,
-    root_table,
-)
+from bot.readers.artifact import ptx_modules, read_artifact
+from bot.readers.container import CONTAINER
+from bot.readers.flatbuffer_table import MAX_TABLES, UINT32, root_table
+from bot.readers.vm_module import VM_MODULE, exported_functions, parse_module
 
 ARTIFACTS = sorted(path.name for path in BINARIES.glob("*.vmfb"))
 SMALLEST, MODULE = "dense.vmvx.vmfb", "dense.vmvx.module"

@@ -29,13 +29,8 @@ from bot.core.reading import (
 )
 from bot.core.snapshot import Dispatch
 from bot.errors import MalformedBinary
-from bot.readers.assemble import (
-    NO_ENTRY,
-    OF_MACHINE_CODE,
-    measure,
-    read_stack_usage,
-    read_statistics,
-)
+from bot.readers.assemble import NO_ENTRY, OF_MACHINE_CODE, measure
+from bot.readers.compiler_reports import read_stack_usage, read_statistics
 from bot.readers.ir_facts import alloca_bytes, program_facts
 
 HERE = FIXTURES / "ir"

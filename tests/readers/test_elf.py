@@ -32,18 +32,11 @@ from reader_checks import BINARIES, fixture, outcome
 from bot.core.reading import Assembled, EntryPoint, Reading
 from bot.errors import ImpossibleBinary, MalformedBinary
 from bot.readers.artifact import ptx_modules
-from bot.readers.elf import (
-    CODE_OBJECT,
-    CUBIN,
-    ELF,
-    FIELDS,
-    STT_FUNC,
-    STT_OBJECT,
-    function_codes,
-    parse_elf,
-    read_assembled,
-)
-from bot.readers.kernel_text import device_of
+from bot.readers.code_object import CODE_OBJECT, FIELDS, STT_OBJECT
+from bot.readers.cubin import CUBIN, read_assembled
+from bot.readers.elf import ELF, STT_FUNC, parse_elf
+from bot.readers.object_code import function_codes
+from bot.readers.ptx import device_of
 
 OBJECTS = (
     "dense.llvm-cpu-x86_64.o",
@@ -396,7 +389,7 @@ def test_metadata_that_would_cost_much_is_refused(
     ):
         with pytest.raises(MalformedBinary, match="not msgpack"):
             note(packed)
-    monkeypatch.setattr("bot.readers.elf.MAX_METADATA_BYTES", 100)
+    monkeypatch.setattr("bot.readers.code_object.MAX_METADATA_BYTES", 100)
     with pytest.raises(MalformedBinary, match="metadata of 101 bytes"):
         note(bytes(101))
 

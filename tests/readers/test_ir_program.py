@@ -16,7 +16,7 @@ from ir_child import Child, compiled
 from places import FIXTURES
 
 from bot.readers.configurations import configurations as configurations_of
-from bot.readers.ir_worker.ir_program import COMPONENT_CHARACTERS, component_of
+from bot.readers.ir_worker.ir_component import COMPONENT_CHARACTERS, component_of
 
 HERE = FIXTURES / "ir"
 FLAGS = (

@@ -9,7 +9,8 @@ from reader_checks import fixture, outcome
 
 from bot.core.reading import EntryPoint
 from bot.errors import MalformedBinary
-from bot.readers.kernel_text import METAL, TypeSizes, read_ptx
+from bot.readers.metal import METAL, TypeSizes
+from bot.readers.ptx import read_ptx
 
 SHARED, LOCAL = fixture("dense.cuda.ptx"), fixture("pointwise.cuda.ptx")
 HEAD = b"// made by hand\n.version 7.6\n.target sm_80\n.address_size 64\n"

@@ -49,19 +49,21 @@ from test_spirv import TYPES, V1_3, VARIABLE, WORKGROUP, entry, function, module
 from bot.core.reading import Reading
 from bot.errors import MalformedBinary
 from bot.readers.artifact import (
-    CONTAINER,
     EMBEDDED,
-    LAYOUTS,
     READERS,
-    VM_MODULE,
     is_executable,
-    parse_module,
     read_artifact,
     read_executable,
 )
-from bot.readers.elf import CODE_OBJECT, CUBIN, ELF, EM_AMDGPU, function_codes
-from bot.readers.kernel_text import METAL, METAL_MAGIC, PTX
+from bot.readers.code_object import CODE_OBJECT, EM_AMDGPU
+from bot.readers.container import CONTAINER, LAYOUTS
+from bot.readers.cubin import CUBIN
+from bot.readers.elf import ELF
+from bot.readers.metal import METAL, METAL_MAGIC
+from bot.readers.object_code import function_codes
+from bot.readers.ptx import PTX
 from bot.readers.spirv import SPIRV
+from bot.readers.vm_module import VM_MODULE, parse_module
 
 GOLDENS: dict[Callable[[bytes], Any], tuple[str, ...]] = {
     ELF.read: tuple(

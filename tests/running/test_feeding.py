@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from small_disk import small_disk
 
-from bot.core.policy import is_local
+from bot.core.this_machine import is_local
 from bot.readers.ir_facts import Function, Interface, Parameter
 from bot.running import feeding
 from bot.running.feeding import Feed, feed, not_called

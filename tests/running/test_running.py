@@ -10,7 +10,7 @@ from ir_child import Child
 from replacing import replace
 from small_programs import SmallPrograms
 
-from bot.core.policy import is_local
+from bot.core.this_machine import is_local
 from bot.errors import Interrupted
 from bot.readers.ir_facts import CompiledFor, Interface
 from bot.running import runner as module

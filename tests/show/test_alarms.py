@@ -14,9 +14,11 @@ from replacing import replace
 from strategies import snapshots
 
 from bot.config.configuration import load_config
+from bot.core.findings import Finding, Status, Verdict
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.policy import DEFAULT_STATES, Finding, Status, Verdict, judge
+from bot.core.policy import judge
 from bot.core.report import Report
+from bot.core.rules import DEFAULT_STATES
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.show.alarms import BROKEN, Alarm, AlarmGroup, alarms, findings
 from bot.show.blocks import Code, Limits, Sentence, fair, fair_in_order, plain

@@ -17,16 +17,11 @@ from replacing import replace
 from strategies import snapshots
 from test_escape import _LINKS
 
-from bot.core.policy import Verdict, judge
-from bot.core.publication import (
-    Acceptance,
-    CheckRun,
-    CommentState,
-    accept,
-    decode,
-    encode,
-    seen,
-)
+from bot.core.acceptance import Acceptance, accept, seen
+from bot.core.check_run import CheckRun
+from bot.core.comment_state import CommentState, decode, encode
+from bot.core.findings import Verdict
+from bot.core.policy import judge
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey, Snapshot, SourceInfo
 from bot.errors import BotError, InputError, TemplateError

@@ -12,7 +12,8 @@ from strategies import snapshots
 
 from bot.config.configuration import configs_dir, load_config
 from bot.core.delta import STATES
-from bot.core.policy import Finding, Verdict, judge
+from bot.core.findings import Finding, Verdict
+from bot.core.policy import judge
 from bot.core.record import difference
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot

@@ -8,7 +8,7 @@ from hypothesis import given
 from replacing import replace
 from strategies import snapshots
 
-from bot.core.policy import Finding, Verdict
+from bot.core.findings import Finding, Verdict
 from bot.core.record import difference, ends
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Snapshot

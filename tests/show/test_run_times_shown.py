@@ -14,7 +14,7 @@ import report_factory as make
 from replacing import replace
 from rich.console import Console
 
-from bot.core.policy import Finding, Verdict
+from bot.core.findings import Finding, Verdict
 from bot.core.report import Report
 from bot.core.report_json import report_lines, report_of
 from bot.core.run_times import BuildRun, RunTimes, TimeRatio, build_run, not_run

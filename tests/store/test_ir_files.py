@@ -32,9 +32,9 @@ from bot.core.stored_ir import (
 from bot.errors import InputError
 from bot.store.checkout import CheckedOut
 from bot.store.data_branch import DataBranch
+from bot.store.directory import DirectoryStore
 from bot.store.entries import (
     MOST_IR_BYTES,
-    DirectoryStore,
     compressed,
     entry_of,
     ir_path_of,

@@ -17,7 +17,8 @@ from strategies import snapshots
 from bot.core.baseline import Entry, kept
 from bot.core.snapshot import Snapshot
 from bot.errors import InputError, OutputError, UsageError
-from bot.store.entries import DirectoryStore, entry_of, pack, path_of, unpack
+from bot.store.directory import DirectoryStore
+from bot.store.entries import entry_of, pack, path_of, unpack
 
 ENTRY = Entry("default", "ab" * 20, "c" * 64)
 PATH = f"snapshots/default/ab/{'ab' * 20}.{'c' * 64}.json.xz"

@@ -34,7 +34,7 @@ from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import from_json
 from bot.errors import BotError
 from bot.github.action import act
-from bot.store.entries import DirectoryStore
+from bot.store.directory import DirectoryStore
 from bot.study.resources import Progress
 from bot.system.processes import Cancel
 

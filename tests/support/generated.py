@@ -12,7 +12,8 @@ import msgspec
 
 from bot.config.configuration import Configuration, configs_dir
 from bot.config.experiments import ExperimentsFile
-from bot.config.yaml_file import json_schema, read_yaml
+from bot.config.yaml_file import read_yaml
+from bot.config.yaml_types import json_schema
 from bot.core.backends import BACKENDS
 from bot.core.metrics import METRIC_IDS, METRICS
 

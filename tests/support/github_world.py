@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from fake_github import FakeGitHub
 
-from bot.core.publication import Annotation, CheckRun
+from bot.core.check_run import Annotation, CheckRun
 from bot.errors import NetworkError
 from bot.github.checks import Result, publish_check
 from bot.github.comments import publish

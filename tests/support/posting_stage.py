@@ -29,13 +29,13 @@ from strategies import plain_snapshot
 from bot.cli.showing import TerminalShow
 from bot.config.events import read_inputs, run_context
 from bot.core.baseline import Entry
-from bot.core.publication import CommentState, decode
+from bot.core.comment_state import CommentState, decode
 from bot.core.report import Report
 from bot.core.snapshot import Snapshot, SourceInfo
 from bot.errors import BotError
 from bot.github.posting import post
 from bot.github.services import Services, open_services
-from bot.store.entries import DirectoryStore
+from bot.store.directory import DirectoryStore
 from bot.study.resources import Progress
 from bot.system.hub import connect
 from bot.system.processes import Cancel

@@ -12,8 +12,9 @@ from replacing import replace
 
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Amounts, ComponentDelta, DispatchDelta, Explanation
+from bot.core.findings import Finding, Level, Verdict, status_of
 from bot.core.metrics import METRIC_IDS
-from bot.core.policy import Finding, Level, Verdict, judge, status_of
+from bot.core.policy import judge
 from bot.core.program import Family, Program
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import (

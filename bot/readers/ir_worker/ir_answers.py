@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-Answer = dict[str, Any]
+from .ir_walk import Answer
+
 Question = Callable[[Any, Any], Answer]
 """Gets the bindings and a module, and answers from these alone."""
 

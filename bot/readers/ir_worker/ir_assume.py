@@ -29,7 +29,7 @@ class Assumption:
 
     @property
     def text(self) -> str:
-        """The attribute of `util.assume.int`."""
+        """Return the attribute of `util.assume.int`."""
         parts = [f"umin = {self.first * self.divisor}"]
         if self.last is not None:
             parts.append(f"umax = {self.last * self.divisor}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from .ir_kinds import collect
@@ -28,8 +29,8 @@ from .ir_members import (
     sizes_in,
     with_sizes,
 )
+from .ir_walk import Answer
 
-Answer = dict[str, Any]
 LEVELS = {
     "identical": frozenset[str](),
     "constants": frozenset({"constant"}),
@@ -42,7 +43,10 @@ Each level has those of the one before.
 """
 DISPATCH = "flow.dispatch"
 _ORDINAL = "iree_tensor_ext.dispatch.workload.ordinal"
-_WORKLOAD, _ARGUMENTS, _DIMENSIONS = 0, 1, 2  # segments of the operands of a dispatch
+_WORKLOAD = 0
+_ARGUMENTS = 1
+_DIMENSIONS = 2
+"""Segments of the operands of a dispatch."""
 _TENSOR_OF = "!iree_tensor_ext.dispatch.tensor<readonly:{}>"
 _BOUND = re.compile(r"![\w.]+<\w+:(.+)>")
 _LOAD = "iree_tensor_ext.dispatch.tensor.load"
@@ -130,9 +134,8 @@ def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
                 raise Unfit(unfit.get(unknown[0], "the program has no such executable"))
             group = [members[name] for name in names]
             results.append({"members": names, "operands": _fold(ir, module, group)})
-            members = {
-                name: member for name, member in members.items() if name not in names
-            }
+            for name in names:
+                del members[name]
             members[names[0]] = member_of(ir, group[0].executable)
         except Unfit as error:
             refused.append({"members": names, "why": str(error)})
@@ -140,22 +143,17 @@ def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
         try:
             module.operation.verify()
         except ir.MLIRError as error:
-            raise ValueError(
-                "; ".join(
-                    str(diagnostic.message)
-                    for diagnostic in error.error_diagnostics[:3]
-                )
-            ) from None
+            messages = [str(entry.message) for entry in error.error_diagnostics[:3]]
+            raise ValueError("; ".join(messages)) from None
     return {"folded": results, "left": refused}
 
 
 def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
     """Make the executables of a group one.
 
-    Return the types of the operands that its sites pass now.
-
-    Raises Unfit, before anything was changed, where they are not of one key at some
-    level: their slots would not match.
+    Return the types of the operands that its sites pass now. Raises Unfit, before
+    anything was changed, where they are not of one key at some level: their slots would
+    not match.
     """
     if len({member.name for member in group}) < max(2, len(group)):
         raise Unfit("they are not at least two different executables")
@@ -185,9 +183,8 @@ def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[A
     """
     sites: dict[str, list[Any]] = {member.name: [] for member in group}
     for op in collect(ir, module, (DISPATCH,)):
-        names = [
-            ir.SymbolRefAttr(entry).value[0] for entry in op.attributes["entry_points"]
-        ]
+        symbols = map(ir.SymbolRefAttr, op.attributes["entry_points"])
+        names = [symbol.value[0] for symbol in symbols]
         if len(names) == 1 and names[0] in sites:
             sites[names[0]].append(op)
         elif not sites.keys().isdisjoint(names):
@@ -200,16 +197,14 @@ def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
 
     Raises Unfit where the sites disagree.
     """
-    counts = {
-        list(op.attributes["operandSegmentSizes"])[_ARGUMENTS]
-        for ops in sites.values()
-        for op in ops
-    }
+    counts = set[int]()
+    for op in chain.from_iterable(sites.values()):
+        counts.add(op.attributes["operandSegmentSizes"][_ARGUMENTS])
     if len(counts) > 1:
         raise Unfit("its sites pass different numbers of operands")
     if not counts or not all(sites.values()):
         raise Unfit("an executable is never launched")
-    return int(counts.pop())
+    return counts.pop()
 
 
 class Varying(NamedTuple):
@@ -218,16 +213,15 @@ class Varying(NamedTuple):
     type: Any
     slots: tuple[Slot, ...]  # of the representative
     # the value that each member's site passes, as the attribute of a constant
-    attributes: tuple[Any, ...]
+    attributes: Sequence[Any]
     is_shape: bool
 
 
 def _varying(ir: Any, group: Sequence[Member]) -> list[Varying]:
     """Return what varies in the group, each way of varying once."""
     ways: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-    for place, column in enumerate(
-        zip(*(member.slots for member in group), strict=True)
-    ):
+    slots_by_member = [member.slots for member in group]
+    for place, column in enumerate(zip(*slots_by_member, strict=True)):
         # An index is taken without its type, so that a constant and a dimension can be
         # told equal.
         values = tuple(str(slot.value).removesuffix(" : index") for slot in column)
@@ -241,14 +235,11 @@ def _varying(ir: Any, group: Sequence[Member]) -> list[Varying]:
         slots = tuple(group[0].slots[place] for place in places)
         if slots[0].constant is None:
             type_ = ir.IndexType.get()
-            attributes = tuple(
-                ir.IntegerAttr.get(type_, int(value)) for value in values
-            )
+            attributes = [ir.IntegerAttr.get(type_, int(value)) for value in values]
         else:
             type_ = slots[0].constant.results[0].type
-            attributes = tuple(
-                member.slots[places[0]].constant.attributes["value"] for member in group
-            )
+            constants = [member.slots[places[0]].constant for member in group]
+            attributes = [constant.attributes["value"] for constant in constants]
         if str(type_).startswith("tensor") and "?" in str(type_):
             raise Unfit("a constant of dynamic shape")
         varying.append(
@@ -311,30 +302,21 @@ class _Rewriting:
         arguments, moved = self._arguments(block, places)
         first = next(iter(block.operations)).operation
         with self._ir.InsertionPoint(first):
-            values = [
-                self._value(varied.type, argument)
-                for varied, argument in zip(self._varying, arguments, strict=True)
-            ]
+            types = [varied.type for varied in self._varying]
+            values = list(map(self._value, types, arguments))
         for varied, value in zip(self._varying, values, strict=True):
             for slot in varied.slots:
                 if slot.constant is not None:
                     slot.op.operands[slot.place] = value
-        for varied, value in zip(
-            self._varying, self._workload(first, values), strict=True
-        ):
-            for slot in (slot for slot in varied.slots if slot.constant is None):
-                owner, index = slot.place
-                if isinstance(owner, str):
-                    self._entries.append((slot.op, owner, index, value))
-                else:
-                    owner = moved.get(owner, owner)
-                    self._sizes.setdefault(owner, sizes_in(str(owner.type)))
-                    self._dims.setdefault(owner, {})[index] = value
+        dimensions = self._workload(first, values)
+        for varied, value in zip(self._varying, dimensions, strict=True):
+            for slot in varied.slots:
+                if slot.constant is None:
+                    self._take_place(slot, value, moved)
         for value, dims in self._dims.items():
-            sizes = (
-                "?" if index in dims else size
-                for index, size in enumerate(self._sizes[value])
-            )
+            sizes = self._sizes[value].copy()
+            for index in dims:
+                sizes[index] = "?"
             value.set_type(self._ir.Type.parse(with_sizes(str(value.type), sizes)))
         # without the ties that are made now
         operations = collect(self._ir, self._member.function, _OPERATIONS)
@@ -348,6 +330,16 @@ class _Rewriting:
             function_type
         )
 
+    def _take_place(self, slot: Slot, value: Any, moved: Mapping[Any, Any]) -> None:
+        """Note the value that takes the place of a dimension or an array's entry."""
+        owner, index = slot.place
+        if isinstance(owner, str):
+            self._entries.append((slot.op, owner, index, value))
+        else:
+            owner = moved.get(owner, owner)
+            self._sizes.setdefault(owner, sizes_in(str(owner.type)))
+            self._dims.setdefault(owner, {})[index] = value
+
     def _arguments(self, block: Any, places: int) -> tuple[list[Any], dict[Any, Any]]:
         """Add the new arguments, and make those behind them anew.
 
@@ -360,10 +352,8 @@ class _Rewriting:
             if str(type_).startswith("tensor<"):
                 type_ = self._ir.Type.parse(_TENSOR_OF.format(type_))
             block.add_argument(type_, self._location)
-        moved = [
-            block.add_argument(argument.type, self._location) for argument in behind
-        ]
-        for old, argument in zip(behind, moved, strict=True):
+        for old in behind:
+            argument = block.add_argument(old.type, self._location)
             old.replace_all_uses_with(argument)
         for _ in behind:
             block.erase_argument(places)
@@ -379,14 +369,14 @@ class _Rewriting:
         if argument.type == type_:
             return argument
         sizes = list(type_.shape)
-        arrays = {_OFFSETS: [0] * len(sizes), _SIZES: sizes, _STRIDES: [1] * len(sizes)}
+        array = self._ir.DenseI64ArrayAttr.get
+        segments = [1, 0, 0, 0, 0]
         attributes = {
-            name: self._ir.DenseI64ArrayAttr.get(values)
-            for name, values in arrays.items()
+            _OFFSETS: array([0] * len(sizes)),
+            _SIZES: array(sizes),
+            _STRIDES: array([1] * len(sizes)),
+            "operandSegmentSizes": self._ir.DenseI32ArrayAttr.get(segments),
         }
-        attributes["operandSegmentSizes"] = self._ir.DenseI32ArrayAttr.get(
-            [1, 0, 0, 0, 0]
-        )
         return self._make(
             _LOAD,
             types=[type_],
@@ -400,9 +390,10 @@ class _Rewriting:
 
         The number of workgroups is counted from the workload.
         """
-        shapes = [
-            index for index, varied in enumerate(self._varying) if varied.is_shape
-        ]
+        shapes = list[int]()
+        for place, varied in enumerate(self._varying):
+            if varied.is_shape:
+                shapes.append(place)
         operands = list(values)
         count = self._count
         index = self._ir.IndexType.get()
@@ -435,9 +426,8 @@ class _Rewriting:
         """
         for argument in self._member.arguments:
             dims = self._dims.get(argument)
-            if not dims or any(
-                use.owner.operation.name == _TIE for use in argument.uses
-            ):
+            users = [use.owner.operation.name for use in argument.uses]
+            if not dims or _TIE in users:
                 continue
             merged = _merged([], self._sizes[argument], dims)
             with self._ir.InsertionPoint(first):
@@ -462,10 +452,9 @@ class _Rewriting:
             if isinstance(owner, str) and owner != _RESULT:
                 new = self._new_entries(op, owner)
                 entries = list(op.attributes[owner])
-                values = [
-                    DYNAMIC if index in new else entry
-                    for index, entry in enumerate(entries)
-                ]
+                values = entries.copy()
+                for index in new:
+                    values[index] = DYNAMIC
                 attributes[owner] = self._ir.DenseI64ArrayAttr.get(values)
             else:
                 if owner == _RESULT:
@@ -483,18 +472,17 @@ class _Rewriting:
             attributes["operandSegmentSizes"] = self._ir.DenseI32ArrayAttr.get(
                 [len(part) for part in parts]
             )
-        operands = [operand for part in parts for operand in part]
         with self._ir.InsertionPoint(op):
-            self._replace(op, operands, attributes)
+            self._replace(op, [*chain.from_iterable(parts)], attributes)
 
     def _new_entries(self, op: Any, array: str) -> dict[int, Any]:
         """Return index → value of the entries of an array that become dynamic."""
+        entries = dict[int, Any]()
         # Operations are equal where they are one, but have no such hash.
-        return {
-            index: value
-            for owner, name, index, value in self._entries
-            if name == array and owner == op
-        }
+        for owner, name, index, value in self._entries:
+            if name == array and owner == op:
+                entries[index] = value
+        return entries
 
     def _replace(
         self, op: Any, operands: Sequence[Any], changed: Mapping[str, Any]
@@ -588,21 +576,19 @@ def _rewrite_site(
     operands = list(op.operands)
     make = ir.Operation.create
     with ir.InsertionPoint(op):
-        constants = [varied.attributes[position] for varied in varying]
-        passed = [
-            make(
+        passed = []
+        workload = []
+        for varied in varying:
+            value = varied.attributes[position]
+            constant = make(
                 "arith.constant",
                 results=[value.type],
                 attributes={"value": value},
                 loc=op.location,
-            ).results[0]
-            for value in constants
-        ]
-        workload = [
-            value
-            for varied, value in zip(varying, passed, strict=True)
-            if varied.is_shape
-        ]
+            )
+            passed.append(constant.results[0])
+            if varied.is_shape:
+                workload.append(constant.results[0])
         end = segments[_WORKLOAD] + segments[_ARGUMENTS]
         operands[end:end] = passed
         operands[segments[_WORKLOAD] : segments[_WORKLOAD]] = workload

@@ -29,34 +29,25 @@ _SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 
 def interface(ir: Any, module: Any) -> dict[str, Any]:
     """Return the fields of `bot.readers.ir_facts.Interface`."""
-    functions = {
-        name: _Function(ir, op) for name, op in functions_of(ir, module).items()
-    }
-    called = {
-        call.attributes["callee"].value
-        for function in functions.values()
-        for call in function.calls
-    }
-    public = [
-        name
-        for name, function in functions.items()
-        if function.is_public and name not in called
-    ]
+    functions = dict[str, _Function]()
+    called = set[str]()
+    remembers = False
+    for name, op in functions_of(ir, module).items():
+        function = _Function(ir, op)
+        functions[name] = function
+        called.update(call.attributes["callee"].value for call in function.calls)
+        remembers = remembers or function.remembers
+    public = []
+    for name, function in functions.items():
+        if function.is_public and name not in called:
+            arguments = _types(functions, name, _ARGUMENT)
+            results = _types(functions, name, _RESULT)
+            public.append({"name": name, "arguments": arguments, "results": results})
     return {
-        "functions": [
-            {
-                "name": name,
-                "arguments": _types(functions, name, _ARGUMENT),
-                "results": _types(functions, name, _RESULT),
-            }
-            for name in public
-        ],
-        "parameters": [
-            {"scope": scope, "key": key, "type": kind}
-            for scope, key, kind in _parameters(ir, module)
-        ],
+        "functions": public,
+        "parameters": _parameters(ir, module),
         "targets": _targets(ir, module),
-        "remembers": any(function.remembers for function in functions.values()),
+        "remembers": remembers,
         "picks": _picks(ir, module),
     }
 
@@ -77,27 +68,24 @@ class _Function:
             ("hal.tensor.import", _EXPORT, "util.call", _RETURN, "util.global.store"),
         )
         self.is_public = is_public(op)
-        returned = [
-            value
-            for inner_op in inner
-            if inner_op.name == _RETURN
-            for value in inner_op.operands
-        ]
+        returned = list[Any]()
+        imports = dict[Any, Any]()
+        exports = dict[Any, Any]()
+        self.calls = list[Any]()
+        self.remembers = False
+        for inner_op in inner:
+            if inner_op.name == _RETURN:
+                returned += inner_op.operands
+            elif inner_op.name == "hal.tensor.import":
+                imports[inner_op.operands[0]] = inner_op
+            elif inner_op.name == _EXPORT:
+                exports[inner_op.results[0]] = inner_op
+            elif inner_op.name == "util.call":
+                self.calls.append(inner_op)
+            else:
+                self.remembers = True
         self.values = (list(op.regions[0].blocks[0].arguments), returned)
-        self.borders = (
-            {
-                inner_op.operands[0]: inner_op
-                for inner_op in inner
-                if inner_op.name == "hal.tensor.import"
-            },
-            {
-                inner_op.results[0]: inner_op
-                for inner_op in inner
-                if inner_op.name == _EXPORT
-            },
-        )
-        self.calls = [inner_op for inner_op in inner if inner_op.name == "util.call"]
-        self.remembers = any(inner_op.name == "util.global.store" for inner_op in inner)
+        self.borders = (imports, exports)
         self.declared: tuple[list[str], list[str]] = ([], [])
         declaration = "iree.abi.declaration"
         if (
@@ -113,9 +101,7 @@ class _Function:
 def _types(functions: dict[str, _Function], name: str, side: int) -> list[str]:
     """Return the types of all arguments of a function, or of all its results."""
     count = len(functions[name].values[side])
-    return [
-        _type(functions, name=name, side=side, index=index) for index in range(count)
-    ]
+    return [_type(functions, name, side, index) for index in range(count)]
 
 
 def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> str:
@@ -145,24 +131,23 @@ def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> 
     return type_name
 
 
-def _parameters(ir: Any, module: Any) -> list[tuple[str, str, str]]:
+def _parameters(ir: Any, module: Any) -> list[dict[str, str]]:
     """Return scope, key and type of each parameter, in the program's order.
 
     These are the parameters that a global or a constant refers to, each once.
     """
-    parameters: dict[tuple[str, str, str], None] = {}
-    # which may be many megabytes as text
-    values = (
-        ir.DenseElementsAttr,
-        ir.DenseResourceElementsAttr,
-    )
+    parameters = list[dict[str, str]]()
+    # Attributes that may be many megabytes as text.
+    values = (ir.DenseElementsAttr, ir.DenseResourceElementsAttr)
     for op in collect(ir, module, ("util.global", "flow.tensor.constant")):
         for name in ("initial_value", "value"):
             if name not in op.attributes or isinstance(op.attributes[name], values):
                 continue
             if match := _PARAMETER.match(str(op.attributes[name])):
-                parameters[match[1] or "", match[2], match[3]] = None
-    return list(parameters)
+                parameter = {"scope": match[1] or "", "key": match[2], "type": match[3]}
+                if parameter not in parameters:
+                    parameters.append(parameter)
+    return parameters
 
 
 def _targets(ir: Any, module: Any) -> list[dict[str, Any]]:
@@ -170,27 +155,25 @@ def _targets(ir: Any, module: Any) -> list[dict[str, Any]]:
 
     Each is listed once, in the program's order.
     """
-    targets: dict[tuple[str, str, tuple[str, ...]], None] = {}
+    targets = list[dict[str, Any]]()
     for op in collect(ir, module, ("util.global",)):
+        attributes = op.attributes
         if (
-            str(op.attributes["type"]) != "!hal.device"
-            or "initial_value" not in op.attributes
+            str(attributes["type"]) != "!hal.device"
+            or "initial_value" not in attributes
         ):
             continue
-        backends = list(_TARGET.finditer(text := str(op.attributes["initial_value"])))
-        for match, after in zip(backends, [*backends[1:], None], strict=True):
-            features = _FEATURES.search(
-                text, match.end(), after.start() if after else len(text)
-            )
-            targets[
-                match[1],
-                match[2],
-                tuple(filter(None, features[1].split(","))) if features else (),
-            ] = None
-    return [
-        {"backend": backend, "format": form, "features": list(has)}
-        for backend, form, has in targets
-    ]
+        text = str(attributes["initial_value"])
+        matches = list(_TARGET.finditer(text))
+        ends = [*(match.start() for match in matches[1:]), len(text)]
+        for match, end in zip(matches, ends, strict=True):
+            features = list[str]()
+            if listed := _FEATURES.search(text, match.end(), end):
+                features = list(filter(None, listed[1].split(",")))
+            target = {"backend": match[1], "format": match[2], "features": features}
+            if target not in targets:
+                targets.append(target)
+    return targets
 
 
 def _picks(ir: Any, module: Any) -> bool:
@@ -201,9 +184,8 @@ def _picks(ir: Any, module: Any) -> bool:
     """
     if collect(ir, module, _BY_PLACE):
         return True
-    if any(
-        str(op.results[0].type).endswith("index") for op in collect(ir, module, _CASTS)
-    ):
-        return True
+    for op in collect(ir, module, _CASTS):
+        if str(op.results[0].type).endswith("index"):
+            return True
     constants = {op.results[0] for op in collect(ir, module, ("arith.constant",))}
     return any(op.operands[1] not in constants for op in collect(ir, module, _SHIFTS))

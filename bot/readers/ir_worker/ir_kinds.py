@@ -9,34 +9,34 @@ the measured compiler's process, where there is no bot. `ir` is the module
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 KINDS = (
-    *(
-        "attention",
-        "conv",
-        "matmul",
-        "fft",
-        "winograd",
-        "sort",
-        "topk",
-        "scatter",
-        "scan",
-        "softmax",
-    ),
-    *(
-        "reduction",
-        "pooling",
-        "gather",
-        "im2col",
-        "encode",
-        "pack",
-        "unpack",
-        "transpose",
-        "elementwise",
-    ),
-    *("broadcast", "pad", "copy", "fill", "other"),
+    "attention",
+    "conv",
+    "matmul",
+    "fft",
+    "winograd",
+    "sort",
+    "topk",
+    "scatter",
+    "scan",
+    "softmax",
+    "reduction",
+    "pooling",
+    "gather",
+    "im2col",
+    "encode",
+    "pack",
+    "unpack",
+    "transpose",
+    "elementwise",
+    "broadcast",
+    "pad",
+    "copy",
+    "fill",
+    "other",
 )
 """All kinds, costliest first.
 
@@ -45,55 +45,47 @@ An executable is of the first of these kinds that one of its operations has.
 COMPUTE_BOUND = frozenset({"attention", "conv", "matmul"})
 
 _EXACT = {
-    **{
-        f"linalg.{name}": name
-        for name in ("softmax", "transpose", "broadcast", "copy", "pack", "unpack")
-    },
-    **{f"tensor.{name}": name for name in ("pack", "unpack", "pad")},
-    **{
-        f"iree_encoding.{name}": "encode" for name in ("set_encoding", "unset_encoding")
-    },
-    **{
-        f"iree_linalg_ext.{name}": "reduction"
-        for name in ("arg_compare", "exp_reduction")
-    },
+    "linalg.softmax": "softmax",
+    "linalg.transpose": "transpose",
+    "linalg.broadcast": "broadcast",
+    "linalg.copy": "copy",
+    "linalg.pack": "pack",
+    "linalg.unpack": "unpack",
+    "tensor.pack": "pack",
+    "tensor.unpack": "unpack",
+    "tensor.pad": "pad",
+    "iree_encoding.set_encoding": "encode",
+    "iree_encoding.unset_encoding": "encode",
+    "iree_linalg_ext.arg_compare": "reduction",
+    "iree_linalg_ext.exp_reduction": "reduction",
     "linalg.reduce": "reduction",
     "iree_tensor_ext.dispatch.tensor.store": "copy",
 }
 _NAME_PARTS = (
-    *(
-        ("attention", "attention"),
-        ("winograd", "winograd"),
-        ("im2col", "im2col"),
-        ("conv", "conv"),
-    ),
-    *(
-        ("matmul", "matmul"),
-        ("mmt4d", "matmul"),
-        ("matvec", "matmul"),
-        ("vecmat", "matmul"),
-    ),
-    *(
-        ("linalg.contract", "matmul"),
-        ("linalg.dot", "matmul"),
-        ("pooling", "pooling"),
-        ("fill", "fill"),
-    ),
-    *(
-        ("fft", "fft"),
-        ("topk", "topk"),
-        ("scatter", "scatter"),
-        ("map_store", "scatter"),
-        ("sort", "sort"),
-    ),
-    *(
-        ("gather", "gather"),
-        ("map_load", "gather"),
-        ("scan", "scan"),
-        ("unpack", "unpack"),
-        ("pack", "pack"),
-    ),
-    *(("iree_linalg_ext.", "other"), ("linalg.", "elementwise")),
+    ("attention", "attention"),
+    ("winograd", "winograd"),
+    ("im2col", "im2col"),
+    ("conv", "conv"),
+    ("matmul", "matmul"),
+    ("mmt4d", "matmul"),
+    ("matvec", "matmul"),
+    ("vecmat", "matmul"),
+    ("linalg.contract", "matmul"),
+    ("linalg.dot", "matmul"),
+    ("pooling", "pooling"),
+    ("fill", "fill"),
+    ("fft", "fft"),
+    ("topk", "topk"),
+    ("scatter", "scatter"),
+    ("map_store", "scatter"),
+    ("sort", "sort"),
+    ("gather", "gather"),
+    ("map_load", "gather"),
+    ("scan", "scan"),
+    ("unpack", "unpack"),
+    ("pack", "pack"),
+    ("iree_linalg_ext.", "other"),
+    ("linalg.", "elementwise"),
 )
 """For the other named operations of linalg and iree_linalg_ext.
 
@@ -106,14 +98,18 @@ _NOT_COUNTED = frozenset(
 _MULTIPLY = frozenset({"arith.mulf", "arith.muli", "arith.andi", "complex.mul"})
 _ACCUMULATE = frozenset({"arith.addf", "arith.addi", "arith.ori", "complex.add"})
 _CASTS = frozenset(
-    f"arith.{name}"
-    for name in ["extf", "extsi", "extui", "truncf", "trunci", "sitofp", "uitofp"]
+    {
+        "arith.extf",
+        "arith.extsi",
+        "arith.extui",
+        "arith.truncf",
+        "arith.trunci",
+        "arith.sitofp",
+        "arith.uitofp",
+    }
 )
-# how IR is printed so that where it stands says nothing
-PLAIN = {
-    "use_local_scope": True,
-    "enable_debug_info": False,
-}
+PLAIN = {"use_local_scope": True, "enable_debug_info": False}
+"""Options that print IR so that where it stands says nothing."""
 
 
 def collect(
@@ -144,11 +140,19 @@ def name_of(op: Any) -> str:
 
 def functions_of(ir: Any, module: Any) -> dict[str, Any]:
     """Return the functions with a body, by name."""
-    return {
-        name_of(op): op
-        for op in collect(ir, module, ("util.func",))
-        if len(op.regions[0].blocks)
-    }
+    functions = dict[str, Any]()
+    for op in collect(ir, module, ("util.func",)):
+        if len(op.regions[0].blocks):
+            functions[name_of(op)] = op
+    return functions
+
+
+def makers_of(operations: Iterable[Any]) -> dict[Any, Any]:
+    """Return each result of these operations → its operation."""
+    makers = dict[Any, Any]()
+    for op in operations:
+        makers.update(dict.fromkeys(op.results, op))
+    return makers
 
 
 def is_public(function: Any) -> bool:
@@ -186,21 +190,20 @@ class _Generic:
         *body, self.terminator, _ = collect(ir, op, lambda _: True)
         self.ir = ir
         self.body = body
-        self.makers = {result: op for op in body for result in op.results}
+        self.makers = makers_of(body)
         maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
         count = op.attributes["operandSegmentSizes"][0]
         self.input_maps = maps[:count]
         self.output_map = maps[count]
-        self.inputs = {
-            op.regions[0].blocks[0].arguments[number]: number for number in range(count)
-        }
-        reductions = [
-            str(loop).endswith("reduction>") for loop in op.attributes["iterator_types"]
-        ]
-        self.parallel = {
-            loop for loop, reduction in enumerate(reductions) if not reduction
-        }
-        self.reduces = any(reductions)
+        arguments = op.regions[0].blocks[0].arguments
+        self.inputs = {arguments[number]: number for number in range(count)}
+        self.parallel = set[int]()
+        self.reduces = False
+        for loop, kind in enumerate(op.attributes["iterator_types"]):
+            if str(kind).endswith("reduction>"):
+                self.reduces = True
+            else:
+                self.parallel.add(loop)
 
     def kind(self) -> str:
         """Return one of KINDS."""
@@ -262,11 +265,10 @@ class _Generic:
         operands = ()
         if total is not None and total.name in _ACCUMULATE:
             operands = total.operands
-        makers = [maker for maker in map(self._maker, operands) if maker is not None]
-        for product in (maker for maker in makers if maker.name in _MULTIPLY):
-            multiplicands, multipliers = (
-                self._inputs_of(factor) for factor in product.operands
-            )
+        for product in map(self._maker, operands):
+            if product is None or product.name not in _MULTIPLY:
+                continue
+            multiplicands, multipliers = map(self._inputs_of, product.operands)
             if multiplicands and multipliers and not multiplicands & multipliers:
                 return multiplicands, multipliers
         return None
@@ -288,11 +290,7 @@ class _Generic:
         """
         maker = self.makers.get(value)
         if maker is not None:
-            return {
-                number
-                for operand in maker.operands
-                for number in self._inputs_of(operand)
-            }
+            return set().union(*map(self._inputs_of, maker.operands))
         if value in self.inputs:
             return {self.inputs[value]}
         return set()

@@ -90,13 +90,12 @@ class Member:
 
         It is equal for executables that differ in such slots, and in nothing else.
         """
-        return self.rows, tuple(
-            None if slot.kind in free else slot.value for slot in self.slots
-        )
+        values = [None if slot.kind in free else slot.value for slot in self.slots]
+        return self.rows, tuple(values)
 
     @property
     def arguments(self) -> list[Any]:
-        """What the function takes."""
+        """Return what the function takes."""
         return list(self.function.regions[0].blocks[0].arguments)
 
 
@@ -186,12 +185,10 @@ class _Reading:
             self._numbers = {}
             self._constants = {}
         self.rows.append((op.name, *self._attributes(op)))
-        self.rows.append(
-            tuple(
-                self._operand(op, index, value)
-                for index, value in enumerate(op.operands)
-            )
-        )
+        operands = []
+        for index, value in enumerate(op.operands):
+            operands.append(self._operand(op, index, value))
+        self.rows.append(tuple(operands))
         for result in op.results:
             self._value(op, result)
         for region in op.regions:
@@ -221,10 +218,8 @@ class _Reading:
                                 place=(name, index),
                             )
                         )
-                yield (
-                    name,
-                    ",".join("?" if value == DYNAMIC else "_" for value in values),
-                )
+                marks = ["?" if value == DYNAMIC else "_" for value in values]
+                yield name, ",".join(marks)
             elif name not in _NAMES:
                 yield name, str(op.attributes[name])
 
@@ -275,10 +270,7 @@ def attributes_of(op: Any) -> list[str]:
 
     Older releases list names, newer ones pairs.
     """
-    return [
-        attribute if isinstance(attribute, str) else attribute.name
-        for attribute in op.attributes
-    ]
+    return [getattr(attribute, "name", attribute) for attribute in op.attributes]
 
 
 def sizes_in(text: str) -> list[str]:

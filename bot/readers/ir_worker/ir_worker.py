@@ -62,14 +62,15 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
     __package__ = "ir_worker"
 
-from .ir_answers import Answer, Answers
+from .ir_answers import Answers
 from .ir_assume import Assumption, assumed
 from .ir_fold import folded, groups
 from .ir_interface import interface
-from .ir_kinds import collect, name_of
+from .ir_kinds import collect, makers_of, name_of
 from .ir_program import program
+from .ir_walk import Answer
 
-HERE = "on this machine: "  # `bot.core.policy.HERE`
+HERE = "on this machine: "  # `bot.core.this_machine.HERE`
 _UNUSED_MODULES = (
     "numpy",
     "iree.compiler.dialects.linalg",
@@ -154,11 +155,7 @@ class IrWorker:
                 names: tuple[str, ...] = ()
                 if allocas:
                     names = ("llvm.mlir.constant", "llvm.intr.vscale", "llvm.mul")
-                counts = {
-                    result: op
-                    for op in collect(self.ir, function, names)
-                    for result in op.results
-                }
+                counts = makers_of(collect(self.ir, function, names))
                 alloca_sizes = [_alloca_bytes(op, counts) for op in allocas]
                 name = name_of(function)
                 if None in alloca_sizes:
@@ -221,12 +218,10 @@ def _alloca_bytes(op: Any, counts: Mapping[Any, Any]) -> int | None:
     """Return the bytes of a stack allocation as the compiler's gate counts them.
 
     All elements' bits are rounded up to the alignment, see
-    LLVMCPUCheckIRBeforeLLVMConversion.cpp.
-
-    The compiler's gate looks at buffers only. The two allocations that its dispatch ABI
-    adds later are left out: the parameters of an import (a structure without
-    alignment), and the copy of the processor's data (8 x i64 aligned to 8 bytes;
-    buffers are aligned to more).
+    LLVMCPUCheckIRBeforeLLVMConversion.cpp. The compiler's gate looks at buffers only.
+    The two allocations that its dispatch ABI adds later are left out: the parameters of
+    an import (a structure without alignment), and the copy of the processor's data (8 x
+    i64 aligned to 8 bytes; buffers are aligned to more).
     """
     element = op.attributes["elem_type"].value
     alignment = 0
@@ -287,11 +282,9 @@ def strategies(ir: Any, module: Any) -> Answer:
     """Return function → its configurations, in one line.
 
     The line is `pipeline, sizes and options | operation: its configuration | …`, with
-    one part for each configuration.
-
-    The functions of `hal.executable.variant`s that have a `translation_info`
-    (`9.executable-configurations`); one that several variants configure differently has
-    all of it.
+    one part for each configuration. The functions of `hal.executable.variant`s that
+    have a `translation_info` (`9.executable-configurations`); one that several variants
+    configure differently has all of it.
     """
     texts: dict[str, dict[str, None]] = {}
     for variant in collect(ir, module, ("hal.executable.variant",)):
@@ -301,9 +294,8 @@ def strategies(ir: Any, module: Any) -> Answer:
         for op in collect(
             ir, variant, lambda name: not name.startswith(_NEVER_CONFIGURED)
         ):
-            for named in (
-                op.attributes[number] for number in range(len(op.attributes))
-            ):
+            for number in range(len(op.attributes)):
+                named = op.attributes[number]
                 if named.name == "lowering_config":
                     configurations.append(f"{op.name}: {_short(str(named.attr))}")
                 elif named.name == "compilation_info" or named.name.endswith(
@@ -322,11 +314,7 @@ def strategies(ir: Any, module: Any) -> Answer:
                     )
                     texts.setdefault(name_of(op), {})[" ".join(text.split())] = None
                 configurations = []
-    return {
-        "functions": {
-            name: " || ".join(function_texts) for name, function_texts in texts.items()
-        }
-    }
+    return {"functions": {name: " || ".join(lines) for name, lines in texts.items()}}
 
 
 def _translation(attribute: str) -> str:
@@ -372,7 +360,7 @@ def _bindings(root: str) -> Any:
 
 
 def main(root: str) -> int:
-    """Serve until standard input ends; 1 where the bindings cannot be imported."""
+    """Serve until standard input ends; return 1 where the bindings cannot be imported."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not end up between the answers
 

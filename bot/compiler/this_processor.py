@@ -1,0 +1,30 @@
+"""Tell what code for the processor of this machine depends on."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+_KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
+
+
+def processor(argv: Sequence[str]) -> str:
+    """Return what flags for the code of this very processor depend on.
+
+    Empty where no flag asks for such code.
+    """
+    if not any(flag.endswith("=host") for flag in argv):
+        return ""
+    lines = [line for line in cpuinfo().splitlines() if _KIND.match(line)]
+    kinds = {line.partition(":")[2].strip() for line in lines}
+    return "\n".join((platform.machine(), platform.processor(), *sorted(kinds)))
+
+
+def cpuinfo() -> str:
+    """Return what the kernel says of the processors; empty for nothing."""
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

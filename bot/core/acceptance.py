@@ -1,0 +1,171 @@
+"""Decide which failing findings are accepted.
+
+A person with write access accepts a failing finding as it is measured, and no further.
+An acceptance is bound to what its author saw: the value of each, and for a cell's state
+how the cell had ended, and in which words the compiler failed. Whatever grows later is
+reported again, and so is a crash of a cell that was over a limit, or another error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from bot.core.findings import Finding, Verdict, status_of
+from bot.core.record import Amount, Record
+from bot.core.snapshot import NOT_SHIPPED
+
+APPROVAL_LABEL = (  # the label by which a failing report is accepted as it is measured
+    "code-size-approved"
+)
+
+
+def approval_labels(report_id: str) -> tuple[str, ...]:
+    """Return the labels that accept the findings of a report.
+
+    The one for all reports, and its own.
+    """
+    return (APPROVAL_LABEL, f"{APPROVAL_LABEL}-{report_id}")
+
+
+def is_approval(label: str) -> bool:
+    """Return True for a label that accepts some report.
+
+    Names of labels know no case.
+    """
+    name = label.casefold()
+    return name == APPROVAL_LABEL or name.startswith(f"{APPROVAL_LABEL}-")
+
+
+_WORDED = frozenset({"compile", "read", NOT_SHIPPED, "import", "option"})
+"""Stages whose failures differ in nothing but the words.
+
+The others have a figure, or one reason.
+"""
+_VARYING = re.compile(
+    r"(?:[\w.+-]*/)+"  # directories
+    r"|(?<=[\w>]):\d+(?::\d+)?(?=[:\s]|$)"  # `<stdin>:12:3`, `Pass.cpp:123`
+    r"|0x[0-9a-fA-F]+"
+    r"|(?<===)\d+(?===)"  # the process in the words of a sanitizer
+    # memory, as `bot.compiler.diagnostics` tells it
+    r"|\([^()]*\b(?:held|this machine has) [^()]*\)"
+)
+_LINES = 4
+_LINE_CHARACTERS = 200
+"""So much of a message counts, less than a snapshot keeps.
+
+What that cuts off depends on numbers that vary.
+"""
+
+
+class Seen(Record, frozen=True, order=True, array_like=True):
+    """A failing finding as the comment showed it."""
+
+    model: str
+    target: str
+    metric: str  # the metric's id; empty where the cell's state is the finding
+    kind: str
+    # the metric's value on head, of a range the largest; for states the figure of the
+    # compiler's memory gate, where that refused
+    value: Amount | None
+    # for states, the state, how the cell ended on head, and of a failure the digest of
+    # its words
+    limit: str = ""
+
+
+class Acceptance(Record, frozen=True, array_like=True):
+    """The acceptance of what was seen, bound to those numbers."""
+
+    who: str
+    event_id: Amount  # of the event by which the label was set; of a command the id of its comment
+    seen: tuple[Seen, ...]  # what it is bound to
+    reason: str = ""  # of a command; empty for a label
+
+
+def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
+    """Return the failing findings, accepted ones included, as they can be accepted."""
+    result = list[Seen]()
+    for finding in filter(_fails, findings):
+        value = finding.seen[1][-1] if finding.seen else finding.head
+        result.append(_seen(finding, value))
+    return tuple(sorted(result))
+
+
+def _fails(finding: Finding) -> bool:
+    return finding.level == "fail" and not finding.known
+
+
+def _seen(finding: Finding, value: int | None) -> Seen:
+    """Return what an acceptance is bound to.
+
+    The words of a failed cell count as a digest (16 digits) of what they are in every
+    run.
+    """
+    limit = ""
+    if finding.metric is None:
+        failure = finding.failure
+        ending = finding.outcomes[1] if finding.outcomes else ""
+        limit = f"{finding.limit}: {ending}"
+        if finding.outcomes and failure is not None and failure.stage in _WORDED:
+            text = _VARYING.sub("", failure.message)
+            if failure.figure_bytes is not None:
+                # the figure is a value of its own: a smaller one is covered
+                text = re.sub(r"\d+ bytes", "bytes", text)
+            lines = text.splitlines()[:_LINES]
+            head = "\n".join([line[:_LINE_CHARACTERS] for line in lines])
+            limit += f": {hashlib.sha256(head.encode()).hexdigest()[:16]}"
+    return Seen(
+        model=finding.key.model,
+        target=finding.key.target,
+        metric=finding.metric or "",
+        kind=finding.kind,
+        value=value,
+        limit=limit,
+    )
+
+
+def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
+    """Return the verdict after an acceptance.
+
+    Accepted findings stay, named as such, and do not fail any more.
+    """
+    if acceptance is None:
+        return verdict
+    findings = []
+    for finding in verdict.findings:
+        if _fails(finding):
+            now = _seen(finding, finding.head)
+            if any(is_covered(then, now) for then in acceptance.seen):
+                finding = replace(
+                    finding, accepted=acceptance.who, reason=acceptance.reason
+                )
+            else:
+                finding = replace(finding, grown_since=_growth_since(acceptance, now))
+        findings.append(finding)
+    if verdict.status == "unknown" or tuple(findings) == verdict.findings:
+        return replace(verdict, findings=tuple(findings))
+    return replace(verdict, status=status_of(findings), findings=tuple(findings))
+
+
+def _growth_since(acceptance: Acceptance, now: Seen) -> int | None:
+    """Return by how much a finding grew above its accepted value.
+
+    None where none was accepted.
+    """
+    for then in acceptance.seen:
+        is_same = replace(then, value=None) == replace(now, value=None)
+        if is_same and then.value is not None and now.value is not None:
+            return now.value - then.value
+    return None
+
+
+def is_covered(then: Seen, now: Seen) -> bool:
+    """Return whether a finding is what was seen then, at the same value or a smaller one."""
+    if replace(then, value=None) != replace(now, value=None):
+        return False
+    if now.value is None or then.value is None:
+        return now.value == then.value
+    return now.value <= then.value

@@ -1,0 +1,31 @@
+"""What a check run of GitHub has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from bot.core.record import Small
+
+Conclusion = Literal["success", "neutral", "failure"]
+AnnotationLevel = Literal["notice", "warning", "failure"]
+
+
+class Annotation(Small, frozen=True):
+    """One line of a file of the pull request that a finding concerns; plain text, no Markdown."""
+
+    path: str  # relative to the repository
+    line: int
+    level: AnnotationLevel
+    title: str
+    message: str
+
+
+class CheckRun(Small, frozen=True):
+    """A finished check run."""
+
+    name: str
+    conclusion: Conclusion
+    title: str
+    summary: str  # Markdown, within GitHub's limit
+    annotations: Sequence[Annotation] = ()
