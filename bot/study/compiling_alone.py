@@ -20,8 +20,6 @@ from bot.compiler.toolchain import UNTHREADED
 from bot.core.reading import UNSPEAKABLE, EntryPoint
 from bot.core.snapshot import Failure
 from bot.errors import MalformedBinary
-from bot.readers.artifact import read_executable
-from bot.readers.object_code import function_codes
 from bot.system.files import temporary_directory, whole_or_nothing
 from bot.system.processes import run
 
@@ -211,6 +209,7 @@ def _points_in(directory: Path, flags: Sequence[str]) -> list[EntryPoint] | Fail
 def function_points(objects: Sequence[Path]) -> Iterator[EntryPoint]:
     """Yield the functions of object files; raises MalformedBinary."""
     # A run that compiles nothing alone needs no library of a format.
+    from bot.readers.object_code import function_codes
 
     for path in objects:
         yield from function_codes(whole_or_nothing(path)).values()
@@ -218,6 +217,8 @@ def function_points(objects: Sequence[Path]) -> Iterator[EntryPoint]:
 
 def binary_points(executables: Sequence[Path]) -> Iterator[EntryPoint]:
     """Yield the entry points of executables; raises MalformedBinary."""
+    from bot.readers.artifact import read_executable  # as in `function_points`
+
     for path in executables:
         yield from read_executable(whole_or_nothing(path)).entry_points
 
