@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from places import ROOT
-from real_compilers import bot, own_cache
+from real_compilers import bot
 
 from bot.cli.main import main
 
@@ -18,10 +19,9 @@ pytestmark = pytest.mark.compiler
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
+def compared(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Compared:
     """Models and targets of the suite, 3.11.0 against 3.13.0 → the report."""
     home = tmp_path_factory.mktemp("causes")
-    own_cache(home / "cache", "3.11.0", "3.13.0")
 
     def compare(models: str, targets: str) -> dict[str, Any]:
         selected = [word for model in models.split() for word in ("--model", model)]
@@ -32,7 +32,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
             "--config",
             "configs/default.yml",
             "--cache",
-            home / "cache",
+            shared_cache,
             "--out",
             home / "out",
         )
@@ -132,6 +132,7 @@ def test_symbol_tables_are_no_code_and_a_host_program_is_none_either(
 )
 def test_the_pass_behind_a_large_dispatch_is_named(
     capsys: pytest.CaptureFixture[str],
+    shared_cache: Path,
     cell: tuple[str, str, str],
     sizes: dict[str, int],
     name: str,
@@ -150,6 +151,8 @@ def test_the_pass_behind_a_large_dispatch_is_named(
         "3.13.0",
         "--config",
         str(ROOT / "configs/default.yml"),
+        "--cache",
+        str(shared_cache),
     ]
     assert main(["trace", *sides, *selected, "--format", "json"]) == 0
     answer = json.loads(capsys.readouterr().out)

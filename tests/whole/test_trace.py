@@ -69,9 +69,10 @@ NOT_COUNTED = {
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A configuration of a small model and of one of the suite's."""
+def home(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Path:
+    """A configuration of a small model and of one of the suite's, and the cache of the session."""
     home = tmp_path_factory.mktemp("trace")
+    (home / "cache").symlink_to(shared_cache)
     (home / "product.mlir").write_text(PRODUCT, encoding="utf-8")
     models = f"product.mlir, {ROOT / 'configs/models/bert_l4_f32_s128.mlir'}"
     (home / "c.yml").write_text(CONFIG.format(models=models), encoding="utf-8")
@@ -81,7 +82,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def asked(
     home: Path, capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0
 ) -> str:
-    assert main(["trace", *SIDES, "--config", str(home / "c.yml"), *arguments]) == code
+    places = ("--config", str(home / "c.yml"), "--cache", str(home / "cache"))
+    assert main(["trace", *SIDES, *places, *arguments]) == code
     captured = capsys.readouterr()
     return captured.out if code == 0 else captured.err
 
