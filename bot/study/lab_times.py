@@ -41,7 +41,7 @@ def times_of_variants(
             with open_setup(plan.side.toolchain, session) as (setup, importer):
                 for cell in sides[plan.name].cells:
                     if cell.measured:
-                        planned = plan.planned(cell.key)
+                        planned = plan.side.planned(cell.key)
                         times[plan.name, cell.key] = _compile_times(
                             setup, importer=importer, planned=planned, cell=cell
                         )
