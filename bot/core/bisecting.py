@@ -93,15 +93,16 @@ def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
 
     `judge`: looks at one of the candidates between; is asked at most once for each.
     """
-    good, bad = 0, count - 1
+    good = 0
+    bad = count - 1
     between = list(range(1, bad))
     while between:
         middle = between[len(between) // 2]
         result = judge(middle)
-        good, bad = (
-            (middle if result == "good" else good),
-            (middle if result == "bad" else bad),
-        )
+        if result == "good":
+            good = middle
+        elif result == "bad":
+            bad = middle
         between = [place for place in between if good < place < bad and place != middle]
     return Bracket(good, bad)
 

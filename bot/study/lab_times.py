@@ -76,4 +76,7 @@ def _compile_times(
         if name != _DUMPING
     }
     phases = phases_us(result.started_ns, result.ended_ns)
-    return CompileTimes(phases, passes, "" if passes else NO_REPORT)
+    reason = ""
+    if not passes:
+        reason = NO_REPORT
+    return CompileTimes(phases, passes, reason)
