@@ -16,7 +16,8 @@ from places import ROOT
 
 from bot.config.experiments import load_experiments
 from bot.core.growth import growths
-from bot.core.lab import Lab, Sums, sums
+from bot.core.lab import Lab
+from bot.core.lab_sums import Sums, sums
 from bot.core.record import certain, difference, ends
 from bot.show.blocks import Phrase, Table
 from bot.show.escape import md_cell, md_code

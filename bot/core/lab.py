@@ -1,25 +1,18 @@
-"""The lab asks one question of a study.
-
-Its answers are sums over models, and ratios of time.
-"""
+"""The lab: an experiment, and what its variants gave."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 from msgspec import structs
 
-from bot.core.delta import seen_values, value_of
+from bot.core.delta import seen_values
 from bot.core.growth import DepthGrowth, growths
-from bot.core.json_text import filled, lines
-from bot.core.metrics import METRIC_BY_ID
-from bot.core.record import Small, Value, largest, total
+from bot.core.json_text import lines
+from bot.core.record import Small
 from bot.core.runs import Run
-from bot.core.snapshot import Cell, CellKey
+from bot.core.snapshot import Cell, CellKey, filled
 from bot.core.study import Study, Variant
 from bot.core.times import CompileTimes
 
@@ -63,131 +56,13 @@ class Lab(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def cells(self) -> tuple[tuple[str, Cell], ...]:
-        """Return variants with their cells, by model, target and the variant's name."""
+        """Variant and cell, by model, target and the variant's name."""
         cells = [(name, cell) for (name, _), cell in self.study.cells.items()]
         return tuple(sorted(cells, key=lambda pair: (pair[1].key, pair[0])))
 
     def run(self, variant: str, cell: Cell) -> Run:
         """Return what running a cell gave."""
         return self.runs.get((variant, cell.key), NOT_RUN)
-
-
-class Mean(NamedTuple):
-    """The geometric mean of ratios over `models` models."""
-
-    ratio: float
-    models: int
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """One target's cells, side by side."""
-
-    target: str
-    # those that have cells there, in the experiment's order
-    variants: tuple[Variant, ...]
-    # that which the others are compared with; empty where nothing is measured
-    reference: str
-    # those that every variant measured which measured any: sums are over these
-    models: tuple[str, ...]
-    more: int  # how many models have cells there beside these
-    cells: dict[tuple[str, str], Cell] = field(repr=False)
-    lab: Lab = field(repr=False)
-
-    def value(self, variant: str, column: str) -> Value:
-        """Return the sum of a metric over the models, or its largest value.
-
-        None where one of them is not known.
-        """
-        values = []
-        for model in self.models:
-            cell = self.cells.get((model, variant))
-            value = value_of(cell, column) if cell else None
-            if value is None:
-                return None
-            values.append(value)
-        if not values:
-            return None
-        if METRIC_BY_ID[column].over == "largest":
-            return largest(values)
-        return total(values)
-
-    def run(self, model: str, variant: str) -> Run:
-        """Return what running one of the cells gave."""
-        return self.lab.run(variant, self.cells[model, variant])
-
-    def time(self, variant: str) -> Mean | None:
-        """Return the mean ratio of CPU time; None where nothing was timed."""
-        ratios = list[float]()
-        for model, name in self.cells:
-            if name == variant and (ratio := self.time_ratio(model, variant)):
-                ratios.append(ratio)
-        if ratios:
-            return Mean(statistics.geometric_mean(ratios), len(ratios))
-        return None
-
-    def time_ratio(self, model: str, variant: str) -> float | None:
-        """Return the CPU time against the reference's: 1 for the very same artifact.
-
-        None where it is not known.
-        """
-        cell = self.cells[model, variant]
-        first = self.cells.get((model, self.reference))
-        run = self.run(model, variant)
-        if run.price is not None:
-            return run.price.ratio
-        same = (
-            first is not None
-            and first is not cell
-            and cell.artifact_digest == first.artifact_digest is not None
-        )
-        if same and run.equal:
-            return 1.0
-        return None
-
-
-def sums(lab: Lab) -> list[Sums]:
-    """Return each target's, sorted by name."""
-    result = []
-    for target in sorted({cell.key.target for _, cell in lab.cells}):
-        cells = dict[tuple[str, str], Cell]()
-        for name, cell in lab.cells:
-            if cell.key.target == target:
-                cells[cell.key.model, name] = cell
-        names = {variant for _, variant in cells}
-        listed = [variant for variant in lab.study.variants if variant.name in names]
-        variants = tuple(listed)
-        models = sorted({model for model, _ in cells})
-        shared = _models_of_all(cells)
-        reference = lab.study.references.get(target)
-        first = reference.name if reference else ""
-        result.append(
-            Sums(
-                target=target,
-                variants=variants,
-                reference=first,
-                models=shared,
-                more=len(models) - len(shared),
-                cells=cells,
-                lab=lab,
-            )
-        )
-    return result
-
-
-def _models_of_all(cells: Mapping[tuple[str, str], Cell]) -> tuple[str, ...]:
-    """Return the models that every variant measured which measured any, sorted.
-
-    Args:
-        cells: model and variant → the cell of one target.
-    """
-    models_of: dict[str, set[str]] = {}
-    for (model, variant), cell in cells.items():
-        if cell.measured:
-            models_of.setdefault(variant, set()).add(model)
-    if not models_of:
-        return ()
-    return tuple(sorted(set.intersection(*models_of.values())))
 
 
 _FAILURE_CHARACTERS = 500
@@ -246,7 +121,7 @@ def _times_row(times: CompileTimes | None) -> dict[str, object]:
 
 
 def _timed_rows(times_us: Mapping[str, int]) -> list[dict[str, object]]:
-    """Return the names and times in their order, which an object of JSON would lose."""
+    """Names and times in their order, which an object of JSON would lose."""
     return [{"name": name, "wall_us": time_us} for name, time_us in times_us.items()]
 
 

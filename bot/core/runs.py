@@ -33,3 +33,8 @@ class Run(Small, frozen=True):
     # `price_note`
     price: Price | None = None
     price_note: str = ""
+
+
+def unknown_run(reason: str) -> Run:
+    """Return the run of an artifact that was not run, with the reason."""
+    return Run(equal_note=reason, price_note=reason)

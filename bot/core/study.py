@@ -1,14 +1,12 @@
-"""A study: variants in their order, each measured over the same cells.
+"""A study: variants in their order, measured over the same cells and compared in pairs.
 
-What a gap, a neighbour and the reference are.
+An experiment has as many variants as its question needs. A history has one for each
+release or stored commit. A comparison has base and head, and a bisection measures one
+candidate after the other: for these two the snapshots by name are enough.
 
-An experiment has as many as its question needs, a history one a release or stored
-commit. A comparison has two sides by name, `base` and `head`, and a bisection asks for
-one after the other: these need no more than their snapshots.
-
-A gap is no measurement: a variant that could not be had, and a cell without an
-artifact. It is nobody's reference. The neighbours of such a variant are held against
-each other; of such a cell nothing is held against anything.
+A gap is a variant that could not be had, or a cell without an artifact. It is never a
+reference. The neighbours of a variant in a gap are compared with each other. A cell in
+a gap is compared with nothing.
 """
 
 from __future__ import annotations
@@ -26,9 +24,7 @@ from bot.errors import CompilerUnavailable, ConfigError, InputError, UsageError
 
 GAPS = (CompilerUnavailable, ConfigError, InputError, UsageError)
 """The errors that make a gap of a variant where the others of a study go on."""
-UNMEASURED = (  # the status of a cell in a gap: its failure says why nothing is known of it
-    "unmeasured"
-)
+UNMEASURED = "unmeasured"  # the status of a cell in a gap, whose failure has the reason
 SHORT = 10  # digits of a commit that names a variant
 _ABSENT = "not in this snapshot"
 
@@ -157,11 +153,11 @@ class Study(Small, frozen=True, dict=True, gc=True):
     @cached_property
     def measured(self) -> tuple[Variant, ...]:
         """The variants of which at least one cell has an artifact."""
-        return tuple(
-            variant
-            for variant in self.variants
-            if any(cell.measured for cell in variant.cells)
-        )
+        measured = []
+        for variant in self.variants:
+            if any(cell.measured for cell in variant.cells):
+                measured.append(variant)
+        return tuple(measured)
 
     @cached_property
     def references(self) -> Mapping[str, Variant]:
@@ -198,7 +194,8 @@ class Neighbours(NamedTuple):
 
 def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
     """Yield each variant that could be had with the one before, in their order."""
-    base, gaps = None, list[str]()
+    base: tuple[str, Snapshot] | None = None
+    gaps = list[str]()
     for variant in variants:
         if variant.snapshot is None:
             gaps.append(variant.name)
@@ -206,7 +203,8 @@ def neighbours(variants: Iterable[Variant]) -> Iterator[Neighbours]:
         head = (variant.name, variant.snapshot)
         if base:
             yield Neighbours(base, head, tuple(gaps))
-        base, gaps = head, []
+        base = head
+        gaps = []
 
 
 def compiler_name(compiler: CompilerInfo) -> str:
@@ -223,7 +221,8 @@ def named_apart(variants: Sequence[Variant]) -> Study:
     """Return all with names of their own: `3.13.0` and `3.13.0 (2)`."""
     named: dict[str, Variant] = {}
     for variant in variants:
-        number, name = 1, variant.name
+        number = 1
+        name = variant.name
         while name in named:
             number += 1
             name = f"{variant.name} ({number})"

@@ -27,7 +27,7 @@ from bot.compiler.ptxas import Assembler
 from bot.compiler.ptxas import installed as assembler_here
 from bot.compiler.schedule import Task, run_all
 from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
-from bot.core.runs import Price, Run
+from bot.core.runs import Price, Run, unknown_run
 from bot.core.snapshot import Cell, CellKey, Failure
 from bot.errors import MalformedBinary
 from bot.fold.attempts import Attempt, Attempts, FoldTools
@@ -223,9 +223,7 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
         if runtime is None:
             reason = MISSING if runs else NOT_ASKED
             for audit in audits:
-                audit.run = Run(
-                    equal=None, equal_note=reason, price=None, price_note=reason
-                )
+                audit.run = unknown_run(reason)
         else:
             _check_all(by_model, runtime, max_slowdown, work)
         rows = [fold_cell(audit, work.request.out) for audit in audits]
@@ -387,7 +385,7 @@ def _compared(audited: Audited, work: Work) -> Mapping[Group, str]:
     bench = audited.bench
     if isinstance(bench, str) or audited.best is None or not audited.groups:
         reason = bench if isinstance(bench, str) else NOTHING_FOLDED
-        audited.run = Run(equal=None, equal_note=reason, price=None, price_note=reason)
+        audited.run = unknown_run(reason)
         return {}
     work.show.say(f"{audited.cell.key}: comparing outputs before and after folding")
     equality = bench.equal(audited.best)

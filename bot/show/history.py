@@ -13,7 +13,8 @@ from typing import Any
 
 from bot.core.delta import seen_values, value_of
 from bot.core.explanation import Step
-from bot.core.history import TRACKED, History, Move, history_lines
+from bot.core.history import History, Move, history_lines
+from bot.core.history_totals import TRACKED
 from bot.core.json_text import canonical
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import short_names

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from bot.core.delta import value_of
 from bot.core.growth import growths
-from bot.core.lab import SAME, Lab, Sums, lab_lines, sums
+from bot.core.lab import SAME, Lab, lab_lines
+from bot.core.lab_sums import Sums, sums
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.record import Value, certain, difference, ends
 from bot.core.runs import Price, Run

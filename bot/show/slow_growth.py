@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.core.history import TRACKED
+from bot.core.history_totals import TRACKED
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.slow_growth import WINDOW_DAYS, Growth
 from bot.show.blocks import (

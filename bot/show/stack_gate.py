@@ -6,7 +6,7 @@ The columns say which builds it refuses.
 from __future__ import annotations
 
 from bot.core.delta import value_of
-from bot.core.lab import Sums
+from bot.core.lab_sums import Sums
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import Cell
 from bot.show.facts import STACK_LIMIT_BYTES, is_over

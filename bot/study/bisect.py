@@ -97,7 +97,11 @@ def _result(search: Search, step: Bracket, rule: str) -> tuple[Bisection, Report
     key = search.key
     work = search.work
     good, bad = step
-    older, newer = reversed(step) if search.backward else step
+    older = good
+    newer = bad
+    if search.backward:
+        older = bad
+        newer = good
     snapshots_of_sides = {
         "base": search.snapshot(older),
         "head": search.snapshot(newer),

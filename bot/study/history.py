@@ -5,7 +5,8 @@ from __future__ import annotations
 from bot.compiler.iree import flags_of
 from bot.config.configuration import Config
 from bot.core.explanation import Step, StepCause
-from bot.core.history import TRACKED, History, Move, totals_of
+from bot.core.history import History, Move
+from bot.core.history_totals import TRACKED, totals_of
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Baseline, Report
 from bot.core.slow_growth import Growth

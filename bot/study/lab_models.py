@@ -96,7 +96,8 @@ def models_of(
     files = {name: model.shown for name, model in instead.items()}
     if not variant.rewrites:
         return VariantModels(chosen, files, {})
-    rewritten, refused = list[Model](), dict[str, str]()
+    rewritten = list[Model]()
+    refused = dict[str, str]()
     with closing(working(toolchain, work.cancel)) as bindings:
         for model in chosen:
             text = _rewritten(model, variant, bindings)
@@ -141,7 +142,8 @@ def _assumed(data: bytes, assumption: Assumption, bindings: Bindings) -> bytes:
     Raises InputError where there is nothing to state it of, and MalformedBinary.
     """
     with temporary_directory("assume-") as directory:
-        model, out = directory / "model.mlir", directory / "assumed.mlir"
+        model = directory / "model.mlir"
+        out = directory / "assumed.mlir"
         model.write_bytes(data)
         answer = assumed_in(bindings, model=model, out=out, assumption=assumption)
         if not answer.dimensions:

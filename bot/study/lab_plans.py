@@ -11,9 +11,9 @@ from msgspec import structs
 from bot.compiler.iree import in_its_words, toolchain_of, unknown_to_all
 from bot.config.targets import merged
 from bot.core.lab import Experiment
-from bot.core.planned import Model, PlannedCell, Target, kept, select, short_names
+from bot.core.planned import Model, Target, kept, select, short_names
 from bot.core.planned import plan as plan_cells
-from bot.core.snapshot import Cell, CellKey
+from bot.core.snapshot import Cell
 from bot.core.study import Variant
 from bot.errors import UsageError
 from bot.study.lab_models import models_in_scope, models_of
@@ -32,10 +32,6 @@ class VariantPlan(NamedTuple):
     def name(self) -> str:
         """Return the variant's name."""
         return self.variant.name
-
-    def planned(self, key: CellKey) -> PlannedCell:
-        """Return the planned cell of that key; there is one."""
-        return next(cell for cell in self.side.cells if cell.key == key)
 
 
 def scope_of(

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from bot.compiler.compiling import CompileInput, CompileSetup, artifact_of
-from bot.compiler.importing import Importer
-from bot.compiler.iree import open_setup
 from bot.core.backends import backend_of
 from bot.core.lab import SAME
-from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.runs import Run
-from bot.core.snapshot import Cell, CellKey, Failure
-from bot.core.spec import release_in
-from bot.core.study import Study, Variant
-from bot.errors import CompilerUnavailable
+from bot.core.runs import Run, unknown_run
+from bot.core.snapshot import Cell, CellKey
+from bot.core.study import Study
 from bot.running.runner import (
     MISSING,
     Runner,
@@ -26,11 +19,11 @@ from bot.running.runner import (
     device_refusal,
     installed,
     machine,
-    of_release,
 )
-from bot.study.flow_program import flow_of, interface_of
 from bot.study.lab_plans import VariantPlan
 from bot.study.prepare import Work
+from bot.study.runnable import program_interface, runtime_of, write_artifact
+from bot.study.tracing import SideTracer, side_tracers
 from bot.system.files import temporary_directory
 from bot.system.processes import Cancel
 
@@ -44,171 +37,129 @@ def timed_runs(
 
     Returns the machine in one line, empty where nothing was run, and the runs.
     """
-    cells = study.cells
+    runs = Runs()
     runtime = installed()
     if runtime is None:
-        return "", {
-            key: _not_run(MISSING) for key, cell in cells.items() if cell.measured
-        }
-    runs = Runs()
-    with temporary_directory("lab-") as scratch, ExitStack() as stack:
-        tools: dict[str, _Tools] = {}
-        for plan in plans:
-            digest = plan.side.compiler.info.digest
-            if digest not in tools:
-                tools[digest] = _tools_of(
-                    plan, runtime=runtime, scratch=scratch, stack=stack, work=work
-                )
-        bench = _Bench(tools, scratch, work.cancel)
+        for place, cell in study.cells.items():
+            if cell.measured:
+                runs[place] = unknown_run(MISSING)
+        return "", runs
+    runtimes = _runtimes(plans, runtime, work)
+    with (
+        work.resources() as resources,
+        side_tracers([plan.side for plan in plans], resources) as tracers,
+        temporary_directory("lab-") as scratch,
+    ):
+        bench = _Bench(tracers, runtimes, scratch, work.cancel)
         for key in study.keys:
             reference = study.references.get(key.target)
             if reference is None:
                 continue
             work.show.say(f"running {key}")
-            rows = [
-                (plan, cells[plan.name, key])
-                for plan in plans
-                if (plan.name, key) in cells
-            ]
-            for plan, run in bench.all(rows, reference):
-                runs[plan.name, key] = run
+            cells = {}
+            for plan in plans:
+                if (plan.name, key) in study.cells:
+                    cells[plan.name] = study.cells[plan.name, key]
+            for name, run in bench.run_build(cells, reference.name).items():
+                runs[name, key] = run
     if not any(run.price or run.equal is not None for run in runs.values()):
         return "", runs
-    names = {its_runtime.name for _, _, its_runtime in tools.values()}
-    other_runtimes = sorted(names - {runtime.name})
-    return ", ".join((machine(runtime), *other_runtimes)), runs
+    names = {its_runtime.name for its_runtime in runtimes.values()}
+    other_names = sorted(names - {runtime.name})
+    return ", ".join((machine(runtime), *other_names)), runs
 
 
-def _tools_of(
-    plan: VariantPlan, runtime: Runtime, scratch: Path, stack: ExitStack, work: Work
-) -> _Tools:
-    """Open what compiles and runs a variant's artifacts, until the stack is closed.
-
-    The compiler's own release runs them where it can be had, else the installed one.
-    """
-    session = work.session(scratch)
-    release = release_in(plan.side.compiler.info.spec)
-    its_runtime = runtime
-    if release:
-        try:
-            its_runtime = of_release(
-                release,
-                cache=work.request.cache,
-                cancel=work.cancel,
-                say=work.show.say,
-                places=work.places,
-            )
-        except CompilerUnavailable as error:
-            work.show.say(
-                f"running artifacts of {release} with {runtime.name}: {error.line}"
-            )
-    setup, importer = stack.enter_context(open_setup(plan.side.toolchain, session))
-    return setup, importer, its_runtime
-
-
-def _not_run(reason: str) -> Run:
-    return Run(equal_note=reason, price_note=reason)
-
-
-_Tools = tuple[CompileSetup, Importer, Runtime]  # What only one compiler has
-_Row = tuple[VariantPlan, Cell]
+def _runtimes(
+    plans: Sequence[VariantPlan], runtime: Runtime, work: Work
+) -> dict[str, Runtime]:
+    """Return variant → the runtime of its compiler, each found once."""
+    of_digest: dict[str, Runtime] = {}
+    runtimes = {}
+    for plan in plans:
+        compiler = plan.side.compiler.info
+        if compiler.digest not in of_digest:
+            of_digest[compiler.digest] = runtime_of(compiler, runtime, work)
+        runtimes[plan.name] = of_digest[compiler.digest]
+    return runtimes
 
 
 @dataclass
 class _Bench:
-    """What compiles and runs artifacts; `tools`: digest of a compiler → its own."""
+    """What compiles and runs the artifacts of variants."""
 
-    tools: dict[str, _Tools]
+    tracers: Mapping[str, SideTracer]  # variant → what compiles its programs
+    runtimes: Mapping[str, Runtime]  # variant → what runs its artifacts
     scratch: Path
     cancel: Cancel
-    runtimes: dict[Path, Runtime] = field(default_factory=dict)
-    files: int = 0
 
-    def all(
-        self, rows: Sequence[_Row], reference: Variant
-    ) -> Iterator[tuple[VariantPlan, Run]]:
-        if len(rows) < 2:
-            return
-        measured = [row for row in rows if row[1].measured]
-        first = next((row for row in measured if row[0].name == reference.name), None)
-        data = self.scratch / "data"
-        if first:
-            prepared = self._runner(first, data)
-        else:
-            prepared = f"{reference.name} has no artifact here"
-        if first is None or isinstance(prepared, str):
-            yield from ((plan, _not_run(str(prepared))) for plan, _ in measured)
-            return
-        runner, before = prepared
-        for row in measured:
-            if row is not first:
-                yield row[0], self._ran(first, row=row, runner=runner, before=before)
-        shutil.rmtree(data, ignore_errors=True)
+    def run_build(self, cells: Mapping[str, Cell], reference: str) -> dict[str, Run]:
+        """Return variant → its run beside the reference.
 
-    def _runner(self, first: _Row, data: Path) -> tuple[Runner, Path] | str:
-        """Return what runs artifacts of the reference's program, and its own artifact.
-
-        Or why nothing does.
+        `cells`: variant → the cell of one build.
         """
-        plan, cell = first
-        backend = plan.planned(cell.key).target.backend
+        if len(cells) < 2:
+            return {}
+        measured = {name: cell for name, cell in cells.items() if cell.measured}
+        with temporary_directory("build-", self.scratch) as folder:
+            before = self._reference(measured, reference, folder)
+            if isinstance(before, str):
+                return dict.fromkeys(measured, unknown_run(before))
+            runs = {}
+            for name, cell in measured.items():
+                if name == reference:
+                    continue
+                if cell.artifact_digest == measured[reference].artifact_digest:
+                    runs[name] = Run(equal=True, equal_note=SAME, price_note=SAME)
+                else:
+                    runs[name] = self._beside(before, name, cell)
+            return runs
+
+    def _reference(
+        self, cells: Mapping[str, Cell], reference: str, folder: Path
+    ) -> _Reference | str:
+        """Return the reference of a build, ready to run; or why nothing is run."""
+        cell = cells.get(reference)
+        if cell is None:
+            return f"{reference} has no artifact here"
+        tracer = self.tracers[reference]
+        backend = tracer.plan.planned(cell.key).target.backend
         if backend_of(backend).runs_on == "its device":
             return device_refusal(backend)
-        setup, _, runtime = self.tools[plan.side.compiler.info.digest]
-        flow = self.scratch / "flow.mlir"
-        if (failed := self._compiled(first, flow, flow_of)) is not None:
-            return failed
-        signature = interface_of(setup.bindings, flow)
-        flow.unlink(missing_ok=True)
-        if isinstance(signature, str):
-            return signature
+        program = tracer.program_side(cell)
+        if isinstance(program, str):
+            return program
+        interface = program_interface(program, folder)
+        if isinstance(interface, str):
+            return interface
+        runtimes: dict[Path, Runtime] = {}
         runner = Runner(
-            runtime=runtime,
-            interface=signature,
-            directory=data,
+            runtime=self.runtimes[reference],
+            interface=interface,
+            directory=folder / "data",
             cancel=self.cancel,
-            names=(f"{plan.name}'s artifact", "its artifact"),
-            runtimes=self.runtimes,
+            names=(f"{reference}'s artifact", "its artifact"),
+            runtimes=runtimes,
         )
-        before = runner.reason or self._artifact(first)
-        if isinstance(before, str):
-            return before
-        return runner, before
+        artifact = folder / "reference.vmfb"
+        reason = runner.reason or write_artifact(program, artifact)
+        return reason or _Reference(runner, runtimes, artifact)
 
-    def _artifact(self, row: _Row) -> Path | str:
-        self.files += 1
-        out = self.scratch / f"{self.files}.vmfb"
-        *_, self.runtimes[out] = self.tools[row[0].side.compiler.info.digest]
-        failed = self._compiled(row, out, artifact_of)
-        if failed is None:
-            return out
-        return failed
+    def _beside(self, before: _Reference, name: str, cell: Cell) -> Run:
+        """Run the artifact of a variant beside that of the reference."""
+        program = self.tracers[name].program_side(cell)
+        if isinstance(program, str):
+            return unknown_run(program)
+        artifact = before.artifact.with_name(f"{len(before.runtimes)}.vmfb")
+        reason = write_artifact(program, artifact)
+        if reason:
+            return unknown_run(reason)
+        before.runtimes[artifact] = self.runtimes[name]
+        return before.runner.run(before.artifact, artifact)
 
-    def _compiled(
-        self, row: _Row, out: Path, by: Callable[..., Failure | None]
-    ) -> str | None:
-        """Compile a row's model to a file, the stack limit lifted where needed.
 
-        Returns why that fails, else None.
-        """
-        plan, cell = row
-        setup, importer, _ = self.tools[plan.side.compiler.info.digest]
-        planned = plan.planned(cell.key)
-        source = importer.source(planned.model)
-        if isinstance(source, Failure):
-            return source.first_line
-        argv = planned.argv
-        if cell.status == "over-stack-limit":
-            argv = (*argv, LIFTED_LIMIT_FLAG)
-        failed = by(setup, argv, CompileInput(planned.model.name, source), out)
-        if failed:
-            return failed.first_line
-        return None
+class _Reference(NamedTuple):
+    """The artifact that the others are run beside, and what runs them."""
 
-    def _ran(self, first: _Row, row: _Row, runner: Runner, before: Path) -> Run:
-        if row[1].artifact_digest == first[1].artifact_digest:
-            return Run(equal=True, equal_note=SAME, price_note=SAME)
-        after = self._artifact(row)
-        if isinstance(after, str):
-            return _not_run(after)
-        return runner.run(before, after)
+    runner: Runner
+    runtimes: dict[Path, Runtime]  # artifact of a variant → what runs it
+    artifact: Path

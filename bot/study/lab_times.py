@@ -41,7 +41,7 @@ def times_of_variants(
             with open_setup(plan.side.toolchain, session) as (setup, importer):
                 for cell in sides[plan.name].cells:
                     if cell.measured:
-                        planned = plan.planned(cell.key)
+                        planned = plan.side.planned(cell.key)
                         times[plan.name, cell.key] = _compile_times(
                             setup, importer=importer, planned=planned, cell=cell
                         )
@@ -76,4 +76,7 @@ def _compile_times(
         if name != _DUMPING
     }
     phases = phases_us(result.started_ns, result.ended_ns)
-    return CompileTimes(phases, passes, "" if passes else NO_REPORT)
+    reason = ""
+    if not passes:
+        reason = NO_REPORT
+    return CompileTimes(phases, passes, reason)

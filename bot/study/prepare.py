@@ -378,17 +378,13 @@ class Work:
             if not keeps:
                 consequence = "new builds are not kept"
                 self.show.say(f"the cache {request.cache} is read-only: {consequence}")
-            cache, texts = (
-                CellCache(request.cache, keeps),
-                TextStore(request.cache, keeps),
-            )
             yield Resources(
-                cache=cache,
+                cache=CellCache(request.cache, keeps),
                 jobs=request.jobs,
                 timeout_seconds=self.config.timeout_seconds,
                 cancel=self.cancel,
                 progress=progress,
-                texts=texts,
+                texts=TextStore(request.cache, keeps),
             )
 
     def selected(
@@ -398,9 +394,11 @@ class Work:
 
         Raises UsageError for a glob that matches nothing.
         """
-        models, targets = self.request.models, self.request.targets
         return narrowed(
-            sides, model_globs=models, target_globs=targets, must_match=must_match
+            sides,
+            model_globs=self.request.models,
+            target_globs=self.request.targets,
+            must_match=must_match,
         )
 
     def say_failed(self, snapshot: Snapshot) -> None:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bot.compiler.compiling import artifact_of
 from bot.compiler.iree import Iree
 from bot.compiler.static_library import library_path
 from bot.compiler.wheels import release_home
@@ -32,7 +31,7 @@ from bot.core.run_times import (
     build_run,
     not_run,
 )
-from bot.core.runs import Run
+from bot.core.runs import Run, unknown_run
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.spec import release_in
 from bot.errors import CompilerUnavailable, UsageError
@@ -44,12 +43,11 @@ from bot.running.runner import (
     device_refusal,
     installed,
     machine,
-    of_release,
     refusal,
 )
-from bot.study.flow_program import flow_of, interface_of
 from bot.study.prepare import Work
 from bot.study.program_side import ProgramSide
+from bot.study.runnable import program_interface, runtime_of, write_artifact
 from bot.study.side_plan import SidePlan
 from bot.study.tracing import SideTracer, side_tracers
 from bot.system.files import temporary_directory
@@ -212,32 +210,13 @@ def _bench(
     """Yield what compiles and runs artifacts; nothing else runs beside it."""
     runtimes = {}
     for side in SIDES:
-        runtimes[side] = _runtime_of(plans[side], runtime, work)
+        runtimes[side] = runtime_of(plans[side].compiler.info, runtime, work)
     with (
         work.resources() as resources,
         side_tracers(list(plans.values()), resources) as tracers,
         temporary_directory("runs-") as scratch,
     ):
         yield Bench(tracers=tracers, runtimes=runtimes, scratch=scratch, work=work)
-
-
-def _runtime_of(plan: SidePlan, runtime: Runtime, work: Work) -> Runtime:
-    """Return the runtime of the compiler's own release; the installed one without it."""
-    release = release_in(plan.compiler.info.spec)
-    if release is None:
-        return runtime
-    try:
-        return of_release(
-            release,
-            cache=work.request.cache,
-            cancel=work.cancel,
-            say=work.show.say,
-            places=work.places,
-        )
-    except CompilerUnavailable as error:
-        with_name = f"running artifacts of {release} with {runtime.name}"
-        work.show.say(f"{with_name}: {error.line}")
-        return runtime
 
 
 @dataclass
@@ -268,15 +247,15 @@ class Bench:
     def run(self, delta: CellDelta) -> Run:
         """Run both artifacts of a build."""
         if delta.base is None or delta.head is None:
-            return _unknown(_NO_ARTIFACT.format(side="one side"))
+            return unknown_run(_NO_ARTIFACT.format(side="one side"))
         if delta.base.artifact_digest == delta.head.artifact_digest:
             return Run(equal=True, equal_note=SAME, price_note=SAME)
         if delta.key.target in self.refused:
-            return _unknown(self.refused[delta.key.target])
+            return unknown_run(self.refused[delta.key.target])
         with temporary_directory("build-", self.scratch) as folder:
             files = self._files(delta.base, delta.head, folder)
             if isinstance(files, str):
-                return _unknown(files)
+                return unknown_run(files)
             runner = Runner(
                 runtime=self.runtimes["base"],
                 interface=files.interface,
@@ -289,7 +268,7 @@ class Bench:
                 },
             )
             if runner.reason is not None:
-                return _unknown(runner.reason)
+                return unknown_run(runner.reason)
             return runner.run(files.base, files.head)
 
     def _files(self, base: Cell, head: Cell, folder: Path) -> BuildFiles | str:
@@ -305,7 +284,7 @@ class Bench:
                 return f"{side}: {program}"
             if library_path(program.argv, folder) is not None:
                 return STATIC_LIBRARY
-            interface = self._interface(program, folder)
+            interface = program_interface(program, folder)
             if isinstance(interface, str):
                 return f"{side}: {interface}"
             reason = refusal(interface.targets, self.runtimes[side], self.work.cancel)
@@ -324,18 +303,6 @@ class Bench:
                 return artifact
             artifacts[side] = artifact
         return BuildFiles(interface, artifacts["base"], artifacts["head"])
-
-    def _interface(self, program: ProgramSide, folder: Path) -> Interface | str:
-        flow = folder / "flow.mlir"
-        failed = flow_of(
-            program.setup, argv=program.argv, source=program.source, out=flow
-        )
-        if failed is not None:
-            return failed.first_line
-        try:
-            return interface_of(program.setup.bindings, flow)
-        finally:
-            flow.unlink(missing_ok=True)
 
 
 def common_interface(base: Interface, head: Interface) -> Interface | str:
@@ -357,15 +324,9 @@ def common_interface(base: Interface, head: Interface) -> Interface | str:
 def _artifact(side: str, program: ProgramSide, cell: Cell, folder: Path) -> Path | str:
     """Compile the artifact that was measured, by its own command; why there is none."""
     path = folder / f"{side}.vmfb"
-    failed = artifact_of(
-        program.setup, argv=program.argv, source=program.source, out=path
-    )
-    if failed is not None:
-        return f"{side}: {failed.first_line}"
+    reason = write_artifact(program, path)
+    if reason:
+        return f"{side}: {reason}"
     if hashlib.sha256(path.read_bytes()).hexdigest() != cell.artifact_digest:
         return _OTHER_ARTIFACT.format(side=side)
     return path
-
-
-def _unknown(reason: str) -> Run:
-    return Run(equal_note=reason, price_note=reason)

@@ -9,7 +9,7 @@ from bot.compiler.compiler import Compiler
 from bot.compiler.iree import toolchain_of
 from bot.compiler.toolchain import Toolchain
 from bot.core.planned import Model, PlannedCell, Target
-from bot.core.snapshot import SourceInfo
+from bot.core.snapshot import CellKey, SourceInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,10 @@ class SidePlan:
         Raises UsageError where the compiler is another.
         """
         return toolchain_of(self.compiler)
+
+    def planned(self, key: CellKey) -> PlannedCell:
+        """Return the planned cell of that key; there is one."""
+        return next(cell for cell in self.cells if cell.key == key)
 
 
 def plan_digest(side: SidePlan) -> str:

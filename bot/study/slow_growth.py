@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from bot.core.history import growth_since
+from bot.core.history_totals import growth_since
 from bot.core.slow_growth import (
     Growth,
     Line,

@@ -6,7 +6,7 @@ from json_texts import to_json
 from replacing import replace
 from strategies import plain_snapshot
 
-from bot.core.history import growth_since
+from bot.core.history_totals import growth_since
 from bot.core.slow_growth import (
     DAY_SECONDS,
     Line,

@@ -18,7 +18,8 @@ from report_factory import with_metrics
 from rich.console import Console
 from test_comment import assert_harmless
 
-from bot.core.history import TRACKED, History, Move, history_lines, totals_of
+from bot.core.history import History, Move, history_lines
+from bot.core.history_totals import TRACKED, totals_of
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.snapshot import (

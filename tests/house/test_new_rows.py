@@ -52,7 +52,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "configs/models").symlink_to(ROOT / "configs/models")
     inserted(home / "bot/core/metrics.py", ")\n\nMETRIC_BY_ID", METRIC + FIGURE)
     inserted(home / "bot/core/snapshot.py", "    registers: Count", FIELD)
-    inserted(home / "bot/readers/vm_module.py", "code=code_digest(code))", FIGURE_READER)
+    inserted(
+        home / "bot/readers/vm_module.py", "code=code_digest(code))", FIGURE_READER
+    )
     inserted(
         home / "bot/readers/assemble.py",
         "        **parsed.program_metrics(),\n",

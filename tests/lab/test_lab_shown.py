@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from rich.console import Console
 from test_comment import assert_harmless
 
-from bot.core.lab import Lab, sums
+from bot.core.lab import Lab
+from bot.core.lab_sums import sums
 from bot.core.runs import Price
 from bot.show.blocks import TERMINAL
 from bot.show.lab import LAB_LIMIT_BYTES, lab_blocks

@@ -1,0 +1,139 @@
+"""Sum the cells of an experiment over models, for each target and variant."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from bot.core.delta import value_of
+from bot.core.lab import Lab
+from bot.core.metrics import METRIC_BY_ID
+from bot.core.record import Value, largest, total
+from bot.core.runs import Run
+from bot.core.snapshot import Cell
+from bot.core.study import Variant
+
+
+class Mean(NamedTuple):
+    """The geometric mean of ratios over `models` models."""
+
+    ratio: float
+    models: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """One target's cells, side by side."""
+
+    target: str
+    # those that have cells there, in the experiment's order
+    variants: tuple[Variant, ...]
+    # that which the others are compared with; empty where nothing is measured
+    reference: str
+    # those that every variant measured which measured any: sums are over these
+    models: tuple[str, ...]
+    more: int  # how many models have cells there beside these
+    cells: dict[tuple[str, str], Cell] = field(repr=False)
+    lab: Lab = field(repr=False)
+
+    def value(self, variant: str, column: str) -> Value:
+        """Return the sum of a metric over the models, or its largest value.
+
+        None where one of them is not known.
+        """
+        cells = [
+            self.cells[model, variant]
+            for model in self.models
+            if (model, variant) in self.cells
+        ]
+        values = [
+            value for cell in cells if (value := value_of(cell, column)) is not None
+        ]
+        if not values or len(values) != len(self.models):
+            return None
+        if METRIC_BY_ID[column].over == "largest":
+            return largest(values)
+        return total(values)
+
+    def run(self, model: str, variant: str) -> Run:
+        """Return what running one of the cells gave."""
+        return self.lab.run(variant, self.cells[model, variant])
+
+    def time(self, variant: str) -> Mean | None:
+        """Ratios of CPU time; None where nothing was timed."""
+        candidates = (
+            self.time_ratio(model, variant)
+            for model, name in self.cells
+            if name == variant
+        )
+        ratios = [ratio for ratio in candidates if ratio]
+        if ratios:
+            return Mean(statistics.geometric_mean(ratios), len(ratios))
+        return None
+
+    def time_ratio(self, model: str, variant: str) -> float | None:
+        """CPU time against the reference's: 1 for the very same artifact.
+
+        None where it is not known.
+        """
+        cell = self.cells[model, variant]
+        first = self.cells.get((model, self.reference))
+        run = self.run(model, variant)
+        if run.price is not None:
+            return run.price.ratio
+        same = (
+            first is not None
+            and first is not cell
+            and cell.artifact_digest == first.artifact_digest is not None
+        )
+        if same and run.equal:
+            return 1.0
+        return None
+
+
+def sums(lab: Lab) -> list[Sums]:
+    """Return each target's, sorted by name."""
+    result = []
+    for target in sorted({cell.key.target for _, cell in lab.cells}):
+        cells = {
+            (cell.key.model, name): cell
+            for name, cell in lab.cells
+            if cell.key.target == target
+        }
+        named = {variant for _, variant in cells}
+        variants = tuple(
+            variant for variant in lab.study.variants if variant.name in named
+        )
+        models = sorted({model for model, _ in cells})
+        shared = _models_of_all(cells)
+        reference = lab.study.references.get(target)
+        first = reference.name if reference else ""
+        result.append(
+            Sums(
+                target=target,
+                variants=variants,
+                reference=first,
+                models=shared,
+                more=len(models) - len(shared),
+                cells=cells,
+                lab=lab,
+            )
+        )
+    return result
+
+
+def _models_of_all(cells: Mapping[tuple[str, str], Cell]) -> tuple[str, ...]:
+    """Return the models that every variant measured which measured any, sorted.
+
+    Args:
+        cells: model and variant → the cell of one target.
+    """
+    models_of: dict[str, set[str]] = {}
+    for (model, variant), cell in cells.items():
+        if cell.measured:
+            models_of.setdefault(variant, set()).add(model)
+    if not models_of:
+        return ()
+    return tuple(sorted(set.intersection(*models_of.values())))
