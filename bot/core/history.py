@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import count
+
+from msgspec.structs import asdict
 
 from bot.core.delta import seen_values, value_of
 from bot.core.explanation import Step
@@ -183,57 +186,57 @@ def history_lines(history: History) -> Iterator[bytes]:
 
     Canonical, in the order of releases, models and targets.
     """
-    variants = history.study.variants
-    rows = history.study.rows
-    points = (
-        {
-            "compiler": variant.name,
-            "model": key.model,
-            "target": key.target,
-            "status": row[place].status,
-            "metrics": row[place].metrics if row[place].measured else {},
-        }
-        | filled(
-            reason=row[place].reason,
-            move=history.moves.get((variant.name, key)),
-            command=row[place].command,
-            digest=row[place].artifact_digest,
-            seen=seen_values(row[place]) if row[place].measured else {},
-        )
-        for place, variant in enumerate(variants)
-        for key, row in rows.items()
-    )
+    releases = list(map(_release, count(), history.study.variants))
     record = {
         "schema": HISTORY_SCHEMA,
         "targets": history.study.targets,
-        "releases": [
-            _release(order, variant) for order, variant in enumerate(variants)
-        ],
+        "releases": releases,
         "points": (),
-        "steps": [
-            {name: getattr(step, name) for name in step.__struct_fields__}
-            | {
-                "base_bytes": lowest(step.base_bytes),
-                "head_bytes": lowest(step.head_bytes),
-            }
-            | {
-                "base_range": range_of(step.base_bytes),
-                "head_range": range_of(step.head_bytes),
-            }
-            for step in history.steps
-        ],
+        "steps": list(map(_step_row, history.steps)),
         "totals": history.totals,
         **filled(growths=history.growths),
     }
-    return lines(record, points)
+    return lines(record, _points(history))
+
+
+def _points(history: History) -> Iterator[dict[str, object]]:
+    """Yield each build of each release."""
+    for place, variant in enumerate(history.study.variants):
+        for key, row in history.study.rows.items():
+            cell = row[place]
+            yield {
+                "compiler": variant.name,
+                "model": key.model,
+                "target": key.target,
+                "status": cell.status,
+                "metrics": cell.metrics if cell.measured else {},
+            } | filled(
+                reason=cell.reason,
+                move=history.moves.get((variant.name, key)),
+                command=cell.command,
+                digest=cell.artifact_digest,
+                seen=seen_values(cell) if cell.measured else {},
+            )
+
+
+def _step_row(step: Step) -> dict[str, object]:
+    return asdict(step) | {
+        "base_bytes": lowest(step.base_bytes),
+        "head_bytes": lowest(step.head_bytes),
+        "base_range": range_of(step.base_bytes),
+        "head_range": range_of(step.head_bytes),
+    }
 
 
 def _release(order: int, variant: Variant) -> dict[str, object]:
     row = {"name": variant.name, "order": order, "spec": variant.spec}
     if (side := variant.snapshot) is None:
         return row | filled(reason=variant.reason)
-    compiler = {
-        name: getattr(side.compiler, name)
-        for name in ("version", "revision", "digest", "metrics")
-    }
-    return row | filled(**compiler, sha=side.source.sha, notes=side.notes)
+    return row | filled(
+        version=side.compiler.version,
+        revision=side.compiler.revision,
+        digest=side.compiler.digest,
+        metrics=side.compiler.metrics,
+        sha=side.source.sha,
+        notes=side.notes,
+    )
