@@ -139,14 +139,14 @@ class CommandCompiler:
             "out": OUT,
         }
         values["side"] = " ".join(self.side)
-        words = list[str]()
+        arguments = list[str]()
         for word in self.command.run:
             if word == "{side}":
-                words += self.side
+                arguments += self.side
             else:
-                words.append(word)
+                arguments.append(word)
         return tuple(
-            [_PLACEHOLDER.sub(lambda name: values[name[1]], word) for word in words]
+            [_PLACEHOLDER.sub(lambda name: values[name[1]], text) for text in arguments]
         )
 
     def path_of(self, model: str) -> str:

@@ -51,12 +51,12 @@ def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
         for id_, value in outcome.metrics.items():
             if id_ not in INEXACT and value is not None:
                 values.setdefault(id_, set()).add(value)
-    several = dict[str, tuple[int, ...]]()
+    varying = dict[str, tuple[int, ...]]()
     for outcome in (cell.outcome, *cell.others):
         for id_ in outcome.metrics:
             if len(values.get(id_, ())) > 1:
-                several[id_] = tuple(sorted(values[id_]))
-    return several
+                varying[id_] = tuple(sorted(values[id_]))
+    return varying
 
 
 def value_of(cell: Cell, id_: str) -> Value:

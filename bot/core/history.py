@@ -8,10 +8,10 @@ from functools import cached_property
 from bot.core.delta import seen_values
 from bot.core.explanation import Step
 from bot.core.history_totals import HistoryTotal
-from bot.core.json_text import lines
+from bot.core.json_text import filled, lines
 from bot.core.record import Amount, Name, Record, Small, lowest, range_of
 from bot.core.slow_growth import Growth
-from bot.core.snapshot import Cell, CellKey, filled
+from bot.core.snapshot import Cell, CellKey
 from bot.core.study import UNMEASURED, Study, Variant
 
 HISTORY_SCHEMA = "code-size-history/1"

@@ -17,9 +17,14 @@ from bot.errors import InputError
 _TEXT = re.compile(r"(?:[\w.:$-]+ [1-9]\d{0,15}(?: (?!$)|$))*")
 
 
+def without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts that are not 0, in their own order."""
+    return {name: count for name, count in counts.items() if count}
+
+
 def nonzero(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the counts that are not 0, in the names' order."""
-    return {name: count for name, count in sorted(counts.items()) if count}
+    return dict(sorted(without_zeros(counts).items()))
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

@@ -9,10 +9,10 @@ from msgspec import structs
 
 from bot.core.delta import seen_values
 from bot.core.growth import DepthGrowth, growths
-from bot.core.json_text import lines
+from bot.core.json_text import filled, lines
 from bot.core.record import Small
 from bot.core.runs import Run
-from bot.core.snapshot import Cell, CellKey, filled
+from bot.core.snapshot import Cell, CellKey
 from bot.core.study import Study, Variant
 from bot.core.times import CompileTimes
 
@@ -75,29 +75,32 @@ def lab_lines(lab: Lab) -> Iterator[bytes]:
     Canonical, cells by model, target and variant, each on a line of its own.
     """
     experiment = lab.experiment
-    variants = (
-        {"name": variant.name, "compiler": variant.compiler, "flags": variant.flags}
-        | filled(
-            targets=variant.targets,
-            reason=variant.reason,
-            models=variant.models,
-            layers=variant.layers,
-        )
-        | filled(assume=_assumption(variant))
-        for variant in lab.study.variants
-    )
+    growth_rows = tuple(map(_growth_row, growths(lab.study, experiment.columns)))
     record = {
         "schema": LAB_SCHEMA,
         "experiment": experiment.name,
-        **{name: getattr(experiment, name) for name in ("question", "columns", "run")},
-        **{name: getattr(lab, name) for name in ("machine", "flags", "notes")},
-        "variants": tuple(variants),
-        **filled(
-            growth=tuple(map(_growth_row, growths(lab.study, experiment.columns)))
-        ),
+        "question": experiment.question,
+        "columns": experiment.columns,
+        "run": experiment.run,
+        "machine": lab.machine,
+        "flags": lab.flags,
+        "notes": lab.notes,
+        "variants": tuple(map(_variant_row, lab.study.variants)),
+        **filled(growth=growth_rows),
         "cells": (),
     }
     return lines(record, (_lab_cell(lab, *pair) for pair in lab.cells))
+
+
+def _variant_row(variant: Variant) -> dict[str, object]:
+    row = {"name": variant.name, "compiler": variant.compiler, "flags": variant.flags}
+    return row | filled(
+        targets=variant.targets,
+        reason=variant.reason,
+        models=variant.models,
+        layers=variant.layers,
+        assume=_assumption(variant),
+    )
 
 
 def _assumption(variant: Variant) -> dict[str, object]:

@@ -118,15 +118,15 @@ def own_rules(rules: Sequence[Rule], metric: Metric) -> list[Rule]:
     Rules whose amounts are of other units are left out.
     """
     named = list[Rule]()
-    others = list[Rule]()
+    matching = list[Rule]()
     for rule in rules:
         if misfit(rule, metric):
             continue
         if rule.name == metric.rule:
             named.append(rule)
         elif any_match(rule.metrics, metric.id):
-            others.append(rule)
-    return named + others
+            matching.append(rule)
+    return named + matching
 
 
 def misfit(rule: Rule, metric: Metric) -> str:

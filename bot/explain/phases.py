@@ -60,11 +60,11 @@ def _equal_artifacts(compared: Compared) -> Cause | None:
 def _unread(compared: Compared) -> Cause | None:
     for name, cell in (("base", compared.base.cell), ("head", compared.head.cell)):
         if cell.program is None:
-            what = f"the program's IR was not read on {name}"
-            return Cause(None, None, what + _reason(cell, "program"))
+            unread = f"the program's IR was not read on {name}"
+            return Cause(None, None, unread + _reason(cell, "program"))
         if "input" not in cell.program.phases:
-            what = f"the input phase was not read on {name}"
-            return Cause(None, None, what + _reason(cell, "phases"))
+            unread = f"the input phase was not read on {name}"
+            return Cause(None, None, unread + _reason(cell, "phases"))
     return None
 
 

@@ -18,6 +18,7 @@ from bot.core.explanation import (
     Tally,
     moved_bytes,
 )
+from bot.core.json_text import without_zeros
 from bot.core.ladder import Carried
 from bot.core.proof import Proof, joint_proof
 from bot.core.snapshot import CellKey
@@ -181,7 +182,7 @@ def _parts(divided: Sequence[Carried]) -> dict[str, int]:
     sums = Counter[str]()
     for carried in divided:
         sums.update(carried.parts)
-    return {phase: size for phase, size in sums.items() if size}
+    return without_zeros(sums)
 
 
 def _proof(

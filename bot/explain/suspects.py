@@ -251,8 +251,8 @@ class Clue(NamedTuple):
         is_foreign = bool(titled) and not any(map(_names_any(titled), self.targets))
         is_fix = _FIX.match(group[0].message)  # what changed was compiled on both sides
         reasons = []
-        for place, words in matches.items():
-            reasons.append(f"its {place} has {', '.join(dict.fromkeys(words))}")
+        for place, found_texts in matches.items():
+            reasons.append(f"its {place} has {', '.join(dict.fromkeys(found_texts))}")
         return score >> is_foreign + bool(is_fix), "; ".join(reasons), is_own
 
     def _matches(

@@ -104,8 +104,8 @@ def _headline(fallen: Explanation, explanation: Explanation) -> tuple[str | None
     cause = ranked[0]
     largest = []
     for name in ranked[:2]:
-        words = CAUSE_WORDS.get(name, name.replace("-", " "))
-        largest.append(f"{words} {_signed(falls[name])}")
+        cause_words = CAUSE_WORDS.get(name, name.replace("-", " "))
+        largest.append(f"{cause_words} {_signed(falls[name])}")
     if 2 * abs(falls[cause]) < sum(map(abs, falls.values())):
         return MIXED, f"no cause has half of the change: {', '.join(largest)}"
     if cause == UNKNOWN:
@@ -178,8 +178,8 @@ def _rest(
     if changes:
         parts += _text_parts(base, head, explanation, text_bytes)
     unseparated = net_bytes - code_bytes - sum(part.change_bytes for part in parts)
-    what = "parts of the artifact that could not be separated"
-    parts.append(PartDelta(UNKNOWN, what, unseparated))
+    unknown_part = "parts of the artifact that could not be separated"
+    parts.append(PartDelta(UNKNOWN, unknown_part, unseparated))
     changed = [part for part in parts if part.change_bytes]
     return tuple(sorted(changed, key=lambda part: (-abs(part.change_bytes), part.what)))
 

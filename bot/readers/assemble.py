@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from bot.core.backends import AMD, NVIDIA, backend_of
+from bot.core.json_text import without_zeros
 from bot.core.metrics import (
     ARTIFACT_PARTS,
     CONSTANTS,
@@ -336,7 +337,7 @@ class _Parsed:
             sizes[OTHER] += reading.unattributed_bytes
             unread_bytes -= reading.size_bytes
         sizes[UNREAD] = unread_bytes
-        return {name: size for name, size in sizes.items() if size}
+        return without_zeros(sizes)
 
     def artifact_metrics(self) -> dict[str, Known]:
         """Return the size of the artifact and its parts."""

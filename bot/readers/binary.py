@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from bot.core.digest import written
+from bot.core.json_text import without_zeros
 from bot.errors import MalformedBinary
 
 WORK_PER_BYTE = 64
@@ -68,7 +69,7 @@ def label_sizes(labelled: Mapping[ByteSpan, str], where: str) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for span, label in labelled.items():
         sizes[label] = sizes.get(label, 0) + span.size
-    return {label: size for label, size in sizes.items() if size}
+    return without_zeros(sizes)
 
 
 class WorkLimit:

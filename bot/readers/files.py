@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bot.core.json_text import nonzero
+from bot.core.json_text import nonzero, without_zeros
 from bot.core.metrics import (
     ARCHIVE,
     CODE,
@@ -139,7 +139,7 @@ def measure_files(
         metrics=metrics,
         dispatches=tuple(dispatches),
         reasons=unknown,
-        parts={label: size for label, size in sizes.items() if size},
+        parts=without_zeros(sizes),
     )
 
 

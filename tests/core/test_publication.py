@@ -1,4 +1,4 @@
-"""bot.core.publication: what an acceptance covers, what a comment remembers, and when there is one."""
+"""What an acceptance covers, what a comment remembers, and when there is one."""
 
 from __future__ import annotations
 

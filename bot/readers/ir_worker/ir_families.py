@@ -153,8 +153,8 @@ def _smaller_by_one(
     Yield as well the operation's source, itself, and the operand that takes its place.
     """
     for source, op, operands, computed in graph.units:
-        others = frozenset((graph.words - computed).items())
-        for smaller in by_words.get(others, ()):
+        remaining = frozenset((graph.words - computed).items())
+        for smaller in by_words.get(remaining, ()):
             for operand in operands:
                 yield smaller, source, op, operand
 
