@@ -63,14 +63,14 @@ def listed(lines: Iterable[Phrase]) -> list[str]:
 def page_lines(lab: Lab) -> list[str]:
     """An experiment's part of docs/lab.md: what it answers, and the tables that lead."""
     all_sums = sums(lab)
-    leading = tables(lab, all_sums, _ROWS)[0]
+    leading = tables(lab, all_sums)[0]
     grown = growths(lab.study, lab.experiment.columns)
     answer_lines = [
         *growth_answers(grown),
         *answers(lab, all_sums),
         *beyond_stack(lab, all_sums, _NAMES),
     ]
-    missing = [*unmeasured(lab, _ROWS, _NAMES), *remarks(lab, _ROWS)]
+    missing = [*unmeasured(lab, _NAMES), *remarks(lab)]
     compilers = dict.fromkeys(
         variant.compiler.version for variant in lab.study.variants if variant.compiler
     )

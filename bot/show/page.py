@@ -30,7 +30,6 @@ from bot.show.blocks import (
     Block,
     Code,
     Fold,
-    Limits,
     List,
     Marked,
     Phrase,
@@ -76,13 +75,15 @@ from bot.show.filters import (
     sides,
     signed,
 )
+from bot.show.fit import every_block, made
 from bot.show.grid import GridCell, build_grid, grid_cell
 from bot.show.page_room import PageRoom, fitting
 from bot.show.renderers import data_element, drawn, load, skeleton
-from bot.show.report import every_block, page_blocks
+from bot.show.report import page_blocks
 from bot.show.root_causes import example_address
 from bot.show.run_times import run_paragraphs
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
+from bot.show.views import PAGE
 from bot.show.why import (
     NUMBERS,
     component_row,
@@ -94,22 +95,6 @@ from bot.show.why import (
     why_words,
 )
 
-_LIMITS = Limits(
-    grid_models=400,
-    grid_width=1_000_000,
-    failures=200,
-    lines=40,
-    alarms=40,
-    findings=1_000,
-    changed=1,
-    names=200,
-    commands=60,
-    causes=200,
-    whys=0,
-    dispatches=0,
-    diff_lines=0,
-    every=True,
-)
 # Of a page: what does not fit is counted, and named with the file that has it
 LARGEST_BYTES = 5_000_000
 _FRAME_BYTES = 400_000
@@ -156,8 +141,8 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
     """
     facts = build_facts(report)
     template = load(TEMPLATE, templates_dir)
-    grid = build_grid(facts, _LIMITS)
-    parts = page_blocks(facts, _LIMITS)
+    grid = build_grid(facts, PAGE.grid_width, PAGE.grid_models)
+    parts = {name: made(blocks) for name, blocks in page_blocks(facts, PAGE).items()}
     chosen = selection(facts)
     least_bytes = least_shown(facts)
     tree = change_map(facts, least_bytes)
@@ -177,7 +162,7 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         status=report.verdict.status,
         parts=parts,
         grid=grid,
-        cards=cards(facts, chosen=chosen, causes=_LIMITS.causes, room=room),
+        cards=cards(facts, chosen=chosen, causes=PAGE.causes, room=room),
         room=room,
         shown=chosen.addresses,
         unlisted=_unlisted(chosen),

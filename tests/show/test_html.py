@@ -36,8 +36,9 @@ from bot.show.change_map import Place, change_map, pruned
 from bot.show.comment import render_comment, render_summary
 from bot.show.facts import build_facts
 from bot.show.page import cards, selection
-from bot.show.page_room import PageRoom, block_bytes
+from bot.show.page_room import PageRoom
 from bot.show.renderers import draw, load, sources
+from bot.show.sizes import block_bytes
 from bot.study.comparison import reported
 
 _VOID = {"meta", "br", "input"}
