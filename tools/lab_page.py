@@ -82,7 +82,7 @@ def page_lines(lab: Lab) -> list[str]:
         *listed(answer_lines),
         "",
     ]
-    blocks = (*growth_tables(grown, _ROWS), *leading, *time_tables(lab, _ROWS))
+    blocks = (*growth_tables(grown), *leading, *time_tables(lab, _ROWS))
     measured = [block for block in blocks if isinstance(block, Table)]
     table_lines = [line for block in measured for line in drawn(block)]
     return [*opening, *table_lines, *listed(missing)]

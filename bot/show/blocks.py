@@ -185,11 +185,6 @@ def listing(items: Iterable[T], total: int, noun: str) -> Listing[T]:
     return Listing(tuple(items), total, noun)
 
 
-def first(items: Sequence[T], limit: int, noun: str) -> Listing[T]:
-    """Return the first `limit` entries."""
-    return Listing(tuple(items[:limit]), len(items), noun)
-
-
 def listed(items: Iterable[T], noun: str = "line") -> Listing[T]:
     """Return the listing of all items."""
     entries = tuple(items)
@@ -482,9 +477,13 @@ class Part:
         """Return True if any of the blocks is to be drawn."""
         return any(self.blocks)
 
-    def halved(self) -> Part:
-        """Return the part with half of its entries, in the end with none of them."""
-        return part(self.make, self.entries // 2, self.rank)
+    def shortened(self, share: float) -> Part:
+        """Return the part with about this share of its entries.
+
+        It has half of them at least, and nine tenths of them at most.
+        """
+        entries = int(self.entries * min(0.9, max(0.5, share)))
+        return part(self.make, entries, self.rank)
 
 
 def part(make: Make, entries: int, rank: Rank) -> Part:
@@ -497,16 +496,31 @@ def bounded(block: List | Table, rank: Rank, entries: int | None = None) -> Part
 
     `entries`: None for all of them.
     """
-    listing = block.lines if isinstance(block, List) else block.rows
-    if entries is None:
-        entries = len(listing.items)
+    count = len((block.lines if isinstance(block, List) else block.rows).items)
 
     def beginning(count: int) -> tuple[Block]:
         if isinstance(block, List):
             return (replace(block, lines=block.lines.first(count)),)
         return (replace(block, rows=block.rows.first(count)),)
 
-    return part(beginning, entries, rank)
+    return part(beginning, count if entries is None else min(entries, count), rank)
+
+
+def several(
+    blocks: Iterable[Block], rank: Rank, noun: str = "", limit: int | None = None
+) -> Part:
+    """Return the first blocks as a part, at most `limit` of them.
+
+    `noun`: what a block is, in the singular, where those left out are counted.
+    """
+    entries = tuple(blocks)
+
+    def beginning(count: int) -> tuple[Block, ...]:
+        if not noun:
+            return entries[:count]
+        return (*entries[:count], more_of(listed(entries, noun).first(count)))
+
+    return part(beginning, len(entries) if limit is None else limit, rank)
 
 
 Block = Sentence | Code | List | Table | Picture | Fold | Part

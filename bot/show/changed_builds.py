@@ -43,6 +43,7 @@ from bot.show.views import View
 from bot.show.why import (
     by_cause,
     cause_words,
+    component_headers,
     component_row,
     diffs,
     dispatch_line,
@@ -245,14 +246,8 @@ def _component_table(explanation: Explanation, code_label: str, count: int) -> T
     for component in explanation.components[: min(8, count)]:
         name, *sizes = component_row(component)
         rows.append((_component(name, 2 * _COMPONENT), *sizes))
-    headers = (
-        "component",
-        "dispatch sites",
-        f"{code_label}, base → head",
-        "stack frame, base → head",
-    )
     components = listing(rows, len(explanation.components), "changed component")
-    return Table(headers, components, small=True)
+    return Table(component_headers(code_label), components, small=True)
 
 
 def _component(name: str, limit: int) -> Words:

@@ -25,7 +25,7 @@ from bot.show.headline import headline
 from bot.show.page import html_pieces
 from bot.show.renderers import draw, fitting_text, length, load, utf8_bytes
 from bot.show.report import report_blocks, with_left_out
-from bot.show.views import COMMENT, SUMMARY, View
+from bot.show.views import COMMENT, SUMMARY, View, as_asked
 from bot.system.files import write_atomically
 
 COMMENT_LIMIT = 65_536
@@ -72,25 +72,21 @@ def render_comment(report: Report, templates_dir: Path | None = None) -> str:
         TemplateError: a template does not work, or does not begin with the marker.
     """
     head = _head(report.report_id, report.state_line)
-
-    def require_head(text: str, where: str) -> None:
-        if not text.startswith(head):
-            hint = "print {{ marker }} first, or the comment cannot be found again"
-            raise TemplateError(
-                "the comment does not begin with its hidden marker",
-                where=where,
-                hint=hint,
-            )
-
-    return _fitting(
+    text = _fitting(
         "comment.md.j2",
         report=report,
         view=COMMENT,
         limit=COMMENT_LIMIT,
         templates_dir=templates_dir,
-        check=require_head,
         marker=head,
     )
+    if not text.startswith(head):
+        raise TemplateError(
+            "the comment does not begin with its hidden marker",
+            where=str(load("comment.md.j2", templates_dir).filename),
+            hint="print {{ marker }} first, or the comment cannot be found again",
+        )
+    return text
 
 
 def render_summary(report: Report, templates_dir: Path | None = None) -> str:
@@ -118,7 +114,6 @@ def _fitting(
     templates_dir: Path | None,
     where: str = _WHERE,
     size: Callable[[str], int] = length,
-    check: Callable[[str, str], None] = lambda _text, _file: None,
     **values: Any,
 ) -> str:
     """Return the text of the report, shortened until it fits.
@@ -127,7 +122,7 @@ def _fitting(
     """
     return fitting_text(
         template,
-        report_blocks(build_facts(report), view),
+        report_blocks(build_facts(report), as_asked(view)),
         values=lambda blocks: {
             "answer": "report",
             "blocks": with_left_out(blocks, where),
@@ -137,7 +132,6 @@ def _fitting(
         limit=limit,
         size=size,
         templates_dir=templates_dir,
-        check=check,
     )
 
 

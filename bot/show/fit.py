@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from bot.show.blocks import Block, Fold, List, Part, Table
@@ -13,75 +13,55 @@ from bot.show.sizes import block_bytes
 
 def made(blocks: Sequence[Block]) -> tuple[Block, ...]:
     """Return the blocks as renderers draw them: what is in a part is in its place."""
-    drawable = list[Block]()
-    for block in blocks:
-        if isinstance(block, Part):
-            drawable += made(block.blocks)
-        elif isinstance(block, Fold):
-            drawable.append(replace(block, blocks=made(block.blocks)))
-        else:
-            drawable.append(block)
-    return tuple(drawable)
+    return _with_parts(blocks, lambda part: made(part.blocks))
 
 
 def fit(blocks: Sequence[Block], room_bytes: float) -> tuple[Block, ...]:
     """Return the blocks with at most so many bytes, as `block_bytes` estimates them.
 
-    Parts of the lowest rank are halved first, the largest of them each time. Where no
-    part has an entry left, the blocks are returned as they are.
+    Parts of the lowest rank are shortened first, the largest of them each time. Where no
+    part has an entry left, the blocks stay larger than the room.
     """
-    shortened = {part: part for part in _parts(blocks)}
-    sizes = {part: block_bytes(part) for part in shortened}
     excess_bytes = sum(map(block_bytes, blocks)) - room_bytes
-    while excess_bytes > 0:
-        open_parts = [part for part in shortened if shortened[part].entries]
-        if not open_parts:
-            break
-        lowest = min(part.rank for part in open_parts)
-        largest = max(
-            (part for part in open_parts if part.rank == lowest), key=sizes.__getitem__
+    if excess_bytes <= 0:
+        return tuple(blocks)
+    shortened = {part: part for part in every_block(blocks) if isinstance(part, Part)}
+    sizes = {part: block_bytes(part) for part in shortened}
+    while excess_bytes > 0 and any(part.entries for part in shortened.values()):
+        least = min(
+            (part for part in shortened if shortened[part].entries),
+            key=lambda part: (part.rank, -sizes[part]),
         )
-        shortened[largest] = shortened[largest].halved()
-        size_bytes = block_bytes(shortened[largest])
-        excess_bytes -= sizes[largest] - size_bytes
-        sizes[largest] = size_bytes
-    return _replaced(blocks, shortened)
+        share = 1 - excess_bytes / (sizes[least] or 1)
+        shortened[least] = shortened[least].shortened(share)
+        excess_bytes -= sizes[least]
+        sizes[least] = block_bytes(shortened[least])
+        excess_bytes += sizes[least]
+    return _with_parts(blocks, lambda part: (shortened[part],))
 
 
-def can_shrink(blocks: Sequence[Block]) -> bool:
-    """Return True if any part has an entry left."""
-    return any(part.entries for part in _parts(blocks))
-
-
-def _parts(blocks: Sequence[Block]) -> Iterator[Part]:
-    for block in blocks:
-        if isinstance(block, Part):
-            yield block
-        elif isinstance(block, Fold):
-            yield from _parts(block.blocks)
-
-
-def _replaced(
-    blocks: Sequence[Block], shortened: dict[Part, Part]
+def _with_parts(
+    blocks: Sequence[Block], replaced: Callable[[Part], Sequence[Block]]
 ) -> tuple[Block, ...]:
-    """Return the blocks with the shortened form of each part."""
-    replaced = list[Block]()
+    """Return the blocks with other blocks in the place of each part."""
+    others = list[Block]()
     for block in blocks:
         if isinstance(block, Part):
-            replaced.append(shortened[block])
+            others += replaced(block)
         elif isinstance(block, Fold):
-            inside = _replaced(block.blocks, shortened)
-            replaced.append(replace(block, blocks=inside))
+            others.append(replace(block, blocks=_with_parts(block.blocks, replaced)))
         else:
-            replaced.append(block)
-    return tuple(replaced)
+            others.append(block)
+    return tuple(others)
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
     """Yield the blocks and what is in them, but not the parts of stories."""
     for block in blocks:
         yield block
-        if isinstance(block, Fold | Part) and getattr(block, "name", "") != "story":
+        if isinstance(block, Part) or (
+            isinstance(block, Fold) and block.name != "story"
+        ):
             yield from every_block(block.blocks)
 
 

@@ -35,10 +35,10 @@ from bot.show.blocks import (
     joined,
     listed,
     listing,
-    more_of,
     part,
     phrase,
     section,
+    several,
     some,
     strong,
 )
@@ -99,15 +99,11 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
         lines = (*targets[:count], *stack)
         yield List(listing(lines, len(targets) + len(stack), "answer"))
 
-    def totals(count: int) -> Iterator[Block]:
-        yield from leading[:count]
-        yield more_of(listing(leading[:count], len(leading), "table"))
-
     answered = section("Result", part(result, room.lines, Rank.ANSWER), name="answers")
     measured = section(
         "",
-        part(partial(growth_tables, grown), room.names, Rank.LINE),
-        part(totals, len(leading), Rank.LINE),
+        several(growth_tables(grown), Rank.LINE, "build", room.names),
+        several(leading, Rank.LINE, "table"),
         name="tables",
     )
     profiles = part(partial(time_tables, lab), room.names, Rank.ROW)

@@ -47,7 +47,7 @@ from bot.show.blocks import (
 )
 from bot.show.escape import clean, clean_block
 from bot.show.filters import plural
-from bot.show.fit import can_shrink, fit, made
+from bot.show.fit import fit, made
 from bot.show.narrow import narrowed
 from bot.show.sizes import block_bytes
 from bot.system.files import write_atomically
@@ -376,7 +376,6 @@ def fitting_text(
     limit: int,
     size: Callable[[str], int] = length,
     templates_dir: Path | None = None,
-    check: Callable[[str, str], None] = lambda _text, _file: None,
 ) -> str:
     """Draw blocks with a template, shortened until the text fits.
 
@@ -384,8 +383,6 @@ def fitting_text(
 
     `names`: the first template of these that exists is drawn. `values` gives the values
     of the template by the blocks to draw. `limit`: the largest `size` of the text.
-    `check` takes the text and the template's file, and raises TemplateError for a text
-    that cannot be used.
 
     Raises:
         TemplateError: A template does not work.
@@ -394,16 +391,16 @@ def fitting_text(
     shortened = blocks
     while True:
         text = draw(template, **values(made(shortened)))
-        check(text, str(template.filename))
         if size(text) <= limit:
             return text
-        if not can_shrink(shortened):
+        longer = shortened
+        room_bytes = sum(map(block_bytes, longer)) * _MARGIN * limit / size(text)
+        shortened = fit(longer, room_bytes)
+        if shortened == longer:
             break
-        estimated_bytes = sum(map(block_bytes, shortened))
-        shortened = fit(shortened, estimated_bytes * _MARGIN * limit / size(text))
     if templates_dir is None:
         raise AssertionError(f"{template.name} is too large even in its smallest form")
-    return fitting_text(names, blocks, values, limit, size, check=check)
+    return fitting_text(names, blocks, values, limit, size)
 
 
 def utf8_bytes(text: str) -> int:

@@ -82,7 +82,7 @@ from bot.show.renderers import print_blocks
 from bot.show.root_causes import leading, root_lines, unexplained_words
 from bot.show.run_times import NO_ROWS, RunRows, run_notes, run_rows
 from bot.show.totals import everything
-from bot.show.views import View, terminal_view
+from bot.show.views import View, as_asked, terminal_view
 
 _BROKE_CHARS = 1_000
 _LOUD = 2
@@ -180,7 +180,7 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
 
     `quiet`: print the verdict alone.
     """
-    view = terminal_view(console.width)
+    view = as_asked(terminal_view(console.width))
     facts = build_facts(report)
     if quiet:
         print_blocks((_verdict(facts),), console)

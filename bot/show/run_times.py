@@ -19,7 +19,7 @@ from bot.show.blocks import (
     Sentence,
     Span,
     by,
-    first,
+    listed,
     phrase,
 )
 from bot.show.escape import clean
@@ -175,7 +175,7 @@ def run_notes(facts: Facts, view: View) -> Iterator[Block]:
             words = outputs_words(build)
             notes.append((f"{words[0].upper()}{words[1:]}", key))
     groups = by(notes, lambda note: note[0])
-    shown = first(list(groups.items()), view.alarms, "note")
+    shown = listed(groups.items(), "note").first(view.alarms)
     for words, pairs in shown.items:
         keys = [key for _, key in pairs]
         names = cells_phrase(facts, keys, min(MOST_NAMES, view.names))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,3 +96,21 @@ def terminal_view(columns: int) -> View:
         commands=1,
         terminal=True,
     )
+
+
+_asked = ContextVar[Mapping[str, Any]]("display options", default=MappingProxyType({}))
+
+
+def ask_for(arguments: Mapping[str, Any]) -> None:
+    """Take the display options of a command line: each has the name of a view's field.
+
+    They hold for every view of the run.
+    """
+    names = {field.name for field in fields(View)} & arguments.keys()
+    options = {name: arguments[name] for name in names}
+    _asked.set({name: value for name, value in options.items() if value is not None})
+
+
+def as_asked(view: View) -> View:
+    """Return the view with the display options of the command line."""
+    return replace(view, **_asked.get())
