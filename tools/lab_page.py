@@ -64,14 +64,14 @@ def listed(lines: Iterable[Phrase]) -> list[str]:
 def page_lines(lab: Lab) -> list[str]:
     """An experiment's part of docs/lab.md: what it answers, and the tables that lead."""
     all_sums = sums(lab)
-    leading = tables(lab, all_sums, _ROWS)[0]
+    leading = tables(lab, all_sums)[0]
     grown = growths(lab.study, lab.experiment.columns)
     answer_lines = [
         *growth_answers(grown),
         *answers(lab, all_sums),
         *beyond_stack(lab, all_sums, _NAMES),
     ]
-    missing = [*unmeasured(lab, _ROWS, _NAMES), *remarks(lab, _ROWS)]
+    missing = [*unmeasured(lab, _NAMES), *remarks(lab)]
     compilers = dict.fromkeys(
         variant.compiler.version for variant in lab.study.variants if variant.compiler
     )
@@ -83,7 +83,7 @@ def page_lines(lab: Lab) -> list[str]:
         *listed(answer_lines),
         "",
     ]
-    blocks = (*growth_tables(grown, _ROWS), *leading, *time_tables(lab, _ROWS))
+    blocks = (*growth_tables(grown), *leading, *time_tables(lab, _ROWS))
     measured = [block for block in blocks if isinstance(block, Table)]
     table_lines = [line for block in measured for line in drawn(block)]
     return [*opening, *table_lines, *listed(missing)]

@@ -13,6 +13,7 @@ from pathlib import Path
 from bot.cli.grammar import Arguments
 from bot.cli.showing import TerminalShow
 from bot.config.configuration import chosen_config, load_config
+from bot.show.views import ask_for
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Request, Work, require_writable
 from bot.study.specs import named_file
@@ -29,6 +30,7 @@ def perform(arguments: Arguments) -> int:
     if "jobs" in arguments:  # as every command that compiles has it
         require_no_token(os.environ)
     sweep_temporary()
+    ask_for(vars(arguments))
     as_json = getattr(arguments, "format", "text") == "json"
     arguments.show = TerminalShow(quiet=arguments.quiet, as_json=as_json)
     arguments.cancel = Cancel()

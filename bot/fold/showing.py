@@ -27,17 +27,20 @@ from bot.show.blocks import (
     List,
     Listing,
     Phrase,
+    Rank,
     Room,
     Row,
     Sentence,
     Span,
     Table,
+    bounded,
     code,
     fair,
-    first,
+    listed,
     listing,
     more_of,
     name_cell,
+    part,
     phrase,
     section,
     strong,
@@ -123,34 +126,42 @@ def fold_blocks(audit: FoldAudit, room: Room) -> tuple[Block, ...]:
     models: list[Block] = []
     cells: list[Block] = []
     if is_folded:  # otherwise no table has a figure that differs from another one
-        models.append(_model_table(audit, room.rows))
-        cells += _cell_blocks(facts, room)
-    folded_lines = _family_lines(facts, attrgetter("folded"), room)
-    left_lines = _family_lines(facts, attrgetter("left"), room)
+        models.append(bounded(_model_table(audit), Rank.ANSWER, room.rows))
+        cells.append(
+            part(partial(_cell_blocks, facts, room.lines), room.rows, Rank.ROW)
+        )
+    others, folded_lines, left_lines = (
+        bounded(List(listed(lines, noun)), Rank.LINE, room.lines)
+        for lines, noun in (
+            (_other_cells(facts, room.names), "reason"),
+            (_family_lines(facts, attrgetter("folded"), room.names), "such line"),
+            (_family_lines(facts, attrgetter("left"), room.names), "such line"),
+        )
+    )
     return (
         Sentence(headline),
-        List(first(sentences, len(sentences), "sentence"), name="said"),
+        List(listed(sentences, "sentence"), name="said"),
         section("Executables of each model after folding", *models, name="models"),
         section("What folding saves, and what it costs", *cells, name="cells"),
         section(
             "Builds without a row" if is_folded else "Why nothing was folded",
-            List(_other_cells(facts, room)),
+            others,
             name="others",
         ),
-        Fold("Families that were folded", (List(folded_lines),), name="folded"),
+        Fold("Families that were folded", (folded_lines,), name="folded"),
         Fold(
             "Families that were not folded, and why",
-            (List(left_lines),),
+            (left_lines,),
             is_open=room.place == "terminal",
             name="left",
         ),
     )
 
 
-def _cell_blocks(facts: _AuditNames, room: Room) -> tuple[Block, ...]:
+def _cell_blocks(facts: _AuditNames, notes: int, count: int) -> tuple[Block, ...]:
     """Return the tables of the builds with their footnotes; empty without a table."""
-    footnotes = Footnotes(room.lines)
-    tables = _cell_tables(facts, footnotes, room)
+    footnotes = Footnotes(notes)
+    tables = _cell_tables(facts, footnotes, count)
     if not tables:
         return ()
     return (
@@ -317,10 +328,10 @@ def _away(regions: int | None, executables: int | None) -> str:
 # Tables.
 
 
-def _model_table(audit: FoldAudit, limit: int) -> Table:
+def _model_table(audit: FoldAudit) -> Table:
     """Return the share of each model's regions that is folded away."""
     rows = []
-    for model in audit.models[:limit]:
+    for model in audit.models:
         rows.append(
             (
                 name_cell(clip(model.model, NAME_LIMIT)),
@@ -334,7 +345,7 @@ def _model_table(audit: FoldAudit, limit: int) -> Table:
     headers = ("model", "regions", "today", "% away", "folded", "% away")
     return Table(
         headers,
-        listing(rows, len(audit.models), "model"),
+        listed(rows, "model"),
         small=True,
         about=_ABOUT_MODELS,
     )
@@ -352,7 +363,7 @@ def _has_row(cell: FoldCell) -> bool:
 
 
 def _cell_tables(
-    facts: _AuditNames, footnotes: Footnotes, room: Room
+    facts: _AuditNames, footnotes: Footnotes, count: int
 ) -> Listing[Table]:
     """Return a table for each model; models take turns where there is too little room.
 
@@ -368,7 +379,7 @@ def _cell_tables(
         ),
     )
     totals = Counter(cell.model for cell in ordered)
-    shown_cells = fair(ordered, lambda cell: cell.model, room.rows)
+    shown_cells = fair(ordered, lambda cell: cell.model, count)
     rows = dict[str, list[Row]]()
     for cell in sorted(shown_cells, key=lambda cell: (cell.model, cell.target)):
         rows.setdefault(cell.model, []).append(_row(facts, cell, footnotes))
@@ -433,7 +444,7 @@ def _price_text(cell: FoldCell, footnotes: Footnotes) -> str:
 # Lines.
 
 
-def _other_cells(facts: _AuditNames, room: Room) -> Listing[Phrase]:
+def _other_cells(facts: _AuditNames, names: int) -> list[Phrase]:
     """Return the builds without a row, by state and reason, the largest group first.
 
     A build that no compiler can measure is not among them: `code-size-bot targets`
@@ -449,21 +460,21 @@ def _other_cells(facts: _AuditNames, room: Room) -> Listing[Phrase]:
         key=lambda group: (list(_REASONS).index(group[0][0]), -len(group[1]), group[0]),
     )
     lines = []
-    for (state, note), cells in ordered[: room.lines]:
+    for (state, note), cells in ordered:
         reason = strong(_REASONS[state])
-        where = facts.cells(cells, room.names)
+        where = facts.cells(cells, names)
         ending = f": {note}" if note else ""
         lines.append(
             phrase(reason, f" ({plural(len(cells), 'build')}): ", where, ending)
         )
-    return listing(lines, len(ordered), "reason")
+    return lines
 
 
 def _family_lines(
     facts: _AuditNames,
     families: Callable[[FoldCell], Sequence[FoldedFamily | LeftFamily]],
-    room: Room,
-) -> Listing[Phrase]:
+    names: int,
+) -> list[Phrase]:
     """Return a line for each kind and reason of families, most executables first.
 
     A family of a model counts once, however many targets have it.
@@ -485,9 +496,9 @@ def _family_lines(
         families_count = plural(len(distinct), "family")
         counts = f"{plural(len(executables), 'executable')} in {families_count}"
         cells = list({(cell.model, cell.target): cell for cell, _ in group}.values())
-        where = facts.cells(cells, room.names // 2)
+        where = facts.cells(cells, names // 2)
         kind_words = f" ({clip(clean(kind), NAME_LIMIT)})"
         line = phrase(strong(counts), f"{kind_words}{reason}: ", where)
         lines.append((-len(executables), reason, kind, line))
     lines.sort(key=lambda ranked: ranked[:3])
-    return first([line for *_, line in lines], room.lines, "such line")
+    return [line for *_, line in lines]

@@ -5,9 +5,6 @@ It has the comparison with the last good baseline, and the merged pull requests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from markupsafe import Markup
 
 from bot.core.after_merge import IssueState, encode_issue, issue_marker
@@ -15,27 +12,28 @@ from bot.core.record import Small
 from bot.core.report import Report
 from bot.show.blocks import (
     Block,
-    Limits,
     Line,
     List,
     Phrase,
+    Rank,
     Sentence,
     Span,
+    bounded,
     code,
-    listing,
+    listed,
     phrase,
     section,
     strong,
 )
-from bot.show.comment import COMMENT_LIMIT, TIERS
+from bot.show.comment import COMMENT_LIMIT
 from bot.show.escape import clean, clip
 from bot.show.facts import build_facts
 from bot.show.filters import plural
-from bot.show.renderers import first_fitting, length
+from bot.show.renderers import fitting_text
 from bot.show.report import first_screen
+from bot.show.views import COMMENT
 
 _SHOWN_DIGITS = 10
-_FEW_PULLS = 3
 _BRANCH_CHARACTERS = 100  # GitHub takes 256 characters as a title
 _ABOUT = (
     "The bot updates this issue after each push. It closes the issue when the branch is"
@@ -78,23 +76,24 @@ def issue_body(issue: MainIssue) -> str:
     marker = Markup(  # noqa: S704
         f"{issue_marker(issue.report.report_id)}\n{encode_issue(issue.state)}"
     )
-    facts = build_facts(issue.report)
-
-    def drawn_with(limits: Limits) -> Mapping[str, Any]:
-        blocks = (
-            *first_screen(facts, limits)[:1],
-            Sentence(_what_happened(issue), name="branch"),
-            *first_screen(facts, limits)[1:],
-            _pulls(issue, limits),
-            Sentence(_ABOUT, small=True),
-        )
-        return {"answer": "issue", "blocks": blocks, "page": "", "marker": marker}
-
-    return first_fitting(
+    verdict, *screen = first_screen(build_facts(issue.report), COMMENT)
+    blocks = (
+        verdict,
+        Sentence(_what_happened(issue), name="branch"),
+        *screen,
+        _pulls(issue),
+        Sentence(_ABOUT, small=True),
+    )
+    return fitting_text(
         "comment.md.j2",
-        tiers=TIERS,
-        values=drawn_with,
-        fits=lambda text: length(text) <= COMMENT_LIMIT,
+        blocks,
+        values=lambda shown: {
+            "answer": "issue",
+            "blocks": shown,
+            "page": "",
+            "marker": marker,
+        },
+        limit=COMMENT_LIMIT,
     )
 
 
@@ -125,17 +124,14 @@ def _what_happened(issue: MainIssue) -> Phrase:
     return summary
 
 
-def _pulls(issue: MainIssue, limits: Limits) -> Block:
+def _pulls(issue: MainIssue) -> Block:
     """Return the pull requests merged after the good baseline.
 
     Remarks say which of them are not known.
     """
     pulls = issue.state.pulls
     unasked = issue.state.unasked
-    shown_pulls = pulls[: max(_FEW_PULLS, limits.names)]
-    lines = [
-        _pull_line(issue, number=pull.number, title=pull.title) for pull in shown_pulls
-    ]
+    lines = [_pull_line(issue, number=pull.number, title=pull.title) for pull in pulls]
     remarks = list[Phrase]()
     if issue.no_pulls:
         remarks.append(phrase(f"n/a: {issue.no_pulls}"))
@@ -150,7 +146,7 @@ def _pulls(issue: MainIssue, limits: Limits) -> Block:
         )
     return section(
         phrase(strong("Merged pull requests"), " since the last good baseline"),
-        List(listing(lines, len(pulls), "pull request")),
+        bounded(List(listed(lines, "pull request")), Rank.COMMAND, COMMENT.names),
         *(Sentence(remark, small=True) for remark in remarks),
         name="pulls",
     )

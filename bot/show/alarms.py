@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from bot.core.delta import CellDelta
@@ -22,24 +23,25 @@ from bot.show.blocks import (
     BREAK,
     Block,
     Fold,
-    Limits,
     List,
-    Listing,
     Phrase,
+    Rank,
     Row,
     Span,
     Stacked,
     Stacks,
     Table,
     Words,
+    bounded,
     by,
     code,
     fair_in_order,
-    first,
     joined,
     kind_of,
+    listed,
     listing,
     name_cell,
+    part,
     phrase,
     plain,
     section,
@@ -61,6 +63,7 @@ from bot.show.failures import MOST_NAMES, failed_builds, failure_words, grouped,
 from bot.show.filters import amount, plural, relative, share, sides, signed
 from bot.show.root_causes import shown_roots
 from bot.show.run_times import NO_ROWS, RunRows
+from bot.show.views import View
 
 _LIMIT_CHARS = 48
 _ERROR_CHARS = 200
@@ -102,17 +105,17 @@ class Alarm:
 
 
 class AlarmGroup(NamedTuple):
-    """The first alarms below one title, and how many builds all of them are about."""
+    """The alarms below one title, and how many builds they are about."""
 
     title: str
-    lines: Listing[Alarm]
+    lines: tuple[Alarm, ...]
     cells: int
 
 
-def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
+def alarms(facts: Facts, view: View, names: int = 0) -> tuple[AlarmGroup, ...]:
     """Return newly failing builds, failures, accepted findings, and warnings.
 
-    The worst of each come first.
+    The worst of each come first. `names`: the most builds that one line names.
     """
     lines = [
         _newly_broken(facts, deltas)
@@ -120,14 +123,13 @@ def alarms(facts: Facts, limits: Limits) -> tuple[AlarmGroup, ...]:
         if _is_judged(facts, deltas)
     ]
     for cause, findings in groups_of_findings(facts):
-        lines.append(_alarm(facts, findings=findings, cause=cause, limits=limits))
+        lines.append(_alarm(facts, findings, cause, view, names))
     groups = []
     for title in TITLES:
         titled_lines = [line for line in lines if line.title == title]
         if titled_lines:
             keys = {key for line in titled_lines for key in line.cells}
-            shown_lines = first(titled_lines, limits.alarms, "line")
-            groups.append(AlarmGroup(title, shown_lines, len(keys)))
+            groups.append(AlarmGroup(title, tuple(titled_lines), len(keys)))
     return tuple(groups)
 
 
@@ -249,7 +251,7 @@ def _broken_reason(cells: Sequence[Cell | None]) -> Phrase:
 
 
 def _alarm(
-    facts: Facts, findings: Sequence[Finding], cause: int, limits: Limits
+    facts: Facts, findings: Sequence[Finding], cause: int, view: View, names: int
 ) -> Alarm:
     """Return the alarm of findings of one metric and cause.
 
@@ -258,13 +260,13 @@ def _alarm(
     """
     finding = findings[0]
     keys = _keys(findings)
-    text = _alarm_text(facts, findings, limits)
-    mainly = _mainly(facts, cause=cause, keys=keys, limits=limits)
+    text = _alarm_text(facts, findings, names)
+    mainly = _mainly(facts, cause=cause, keys=keys, view=view)
     if mainly:
         text = phrase(text, " · mainly ", mainly)
     doubt = _doubt(facts, keys)
     rows = [
-        _finding_row(facts, finding=finding, cause=cause, limits=limits)
+        _finding_row(facts, finding=finding, cause=cause, view=view)
         for finding in findings
     ]
     grouped_row: Row = ()
@@ -286,17 +288,15 @@ def _keys(findings: Sequence[Finding]) -> tuple[CellKey, ...]:
     return tuple(finding.key for finding in findings)
 
 
-def _alarm_text(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Phrase:
-    """Return findings of one metric in words, with as many builds as have room."""
+def _alarm_text(facts: Facts, findings: Sequence[Finding], names: int) -> Phrase:
+    """Return findings of one metric in words, with at most `names` builds."""
     finding = findings[0]
     if len(findings) == 1:
         return finding_words(facts, finding)
     if finding.metric is None:
         state = facts.state_words[facts.deltas[finding.key].state]
         return phrase(cells_phrase(facts, _keys(findings), MOST_NAMES), f": {state}")
-    shown_findings = fair_in_order(
-        findings, lambda finding: finding.key.model, limits.alarms
-    )
+    shown_findings = fair_in_order(findings, lambda finding: finding.key.model, names)
     builds = []
     for shown_finding in shown_findings:
         key = shown_finding.key
@@ -310,9 +310,7 @@ def _alarm_text(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Ph
     )
 
 
-def _mainly(
-    facts: Facts, cause: int, keys: Sequence[CellKey], limits: Limits
-) -> Phrase:
+def _mainly(facts: Facts, cause: int, keys: Sequence[CellKey], view: View) -> Phrase:
     """Return `cause 2 (69 to 95 %)`: the shares are of each build's total change.
 
     Empty without a cause.
@@ -322,7 +320,7 @@ def _mainly(
     parts = sorted(cause_of(facts, key)[1] for key in keys)
     low = share(parts[0])
     high = share(parts[-1])
-    if cause > shown_roots(facts, limits):
+    if cause > shown_roots(facts, view):
         root = facts.roots[cause - 1]
         name = Span(clean(root.what.partition(", with ")[0], _WHAT_CHARS))
     else:
@@ -333,7 +331,7 @@ def _mainly(
     return phrase(name, f" ({shares})")
 
 
-def _finding_row(facts: Facts, finding: Finding, cause: int, limits: Limits) -> Row:
+def _finding_row(facts: Facts, finding: Finding, cause: int, view: View) -> Row:
     """Return build, values, limit and cause of one finding.
 
     A finding about a state has words in place of values.
@@ -345,7 +343,7 @@ def _finding_row(facts: Facts, finding: Finding, cause: int, limits: Limits) -> 
         state = joined(_state_parts(facts, finding), ": ")
         return phrase(mark, named), phrase(state, doubt), _NONE, _NONE
     label = facts.label(finding.quantity, finding.key)
-    mainly = _mainly(facts, cause=cause, keys=[finding.key], limits=limits) or _NONE
+    mainly = _mainly(facts, cause=cause, keys=[finding.key], view=view) or _NONE
     values = phrase(_values_phrase(finding), UNCONFIRMED if doubt else "")
     return phrase(mark, named, f": {label}"), values, _limit_cell(finding), mainly
 
@@ -395,22 +393,23 @@ def _limit_cell(finding: Finding, *, is_single: bool = True) -> Phrase:
     return phrase(text)
 
 
-def alarm_table(group: AlarmGroup, limits: Limits, runs: RunRows = NO_ROWS) -> Table:
-    """Return a row for each finding.
+def alarm_table(group: AlarmGroup, count: int, runs: RunRows = NO_ROWS) -> Table:
+    """Return a row for each finding of the first `count` lines.
 
     If these are too many, return one row for each metric, limit and cause. `runs` are
     the rows of runs: each stands behind the last finding of its build, or at the end
     where findings share rows.
     """
-    rows = [row for line in group.lines for row in line.rows]
+    lines = group.lines[:count]
+    rows = [row for line in lines for row in line.rows]
     stacks: Stacks = _STACKS
-    if len(rows) > limits.alarms * _ROWS_PER_ALARM:
-        rows = [line.grouped or line.rows[0] for line in group.lines]
+    if len(rows) > count * _ROWS_PER_ALARM:
+        rows = [line.grouped or line.rows[0] for line in lines]
         stacks = _GROUPED_STACKS
         if runs.summary:
             rows.append(runs.summary)
     elif runs.by_build:
-        rows = _with_runs(group, runs)
+        rows = _with_runs(lines, runs)
     headers = ["build", "base → head (change)", "limit", "mainly (share of its change)"]
     if group.title == BROKEN:
         headers[1] = "what happened"
@@ -420,20 +419,20 @@ def alarm_table(group: AlarmGroup, limits: Limits, runs: RunRows = NO_ROWS) -> T
         rows = [row[:-1] for row in rows]
     return Table(
         tuple(headers),
-        listing(rows, len(rows) + group.lines.more, "finding"),
+        listing(rows, len(rows) + len(group.lines) - len(lines), "finding"),
         numbers_from=len(headers),
         css="alarms",
         stacks=stacks,
     )
 
 
-def _with_runs(group: AlarmGroup, runs: RunRows) -> list[Row]:
+def _with_runs(lines: Sequence[Alarm], runs: RunRows) -> list[Row]:
     """Return the rows of findings, and behind the last one of each build those of its run.
 
     Builds whose findings have no room have the row of their run at the end.
     """
     pairs = list[tuple[CellKey, Row]]()
-    for line in group.lines:
+    for line in lines:
         pairs += zip(line.cells, line.rows, strict=False)
     last = {key: place for place, (key, _) in enumerate(pairs)}
     rows = list[Row]()
@@ -514,14 +513,14 @@ def limit_words(finding: Finding, *, is_single: bool = True) -> str:
     return f"; limit: {growth}"
 
 
-def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> Table:
-    """Return each finding with its rule.
+def finding_table(
+    facts: Facts, findings: Sequence[Finding], count: int
+) -> Iterator[Table]:
+    """Yield the table of findings with their rules.
 
     A finding about the state of a build has no metric.
     """
-    shown_findings = fair_in_order(
-        findings, lambda finding: finding.key.model, limits.findings
-    )
+    shown_findings = fair_in_order(findings, lambda finding: finding.key.model, count)
     rows = list[Row]()
     for finding in shown_findings:
         model = code(clip(finding.key.model, NAME_LIMIT), cell_address(finding.key))
@@ -539,12 +538,12 @@ def finding_table(facts: Facts, findings: Sequence[Finding], limits: Limits) -> 
             )
         )
     headers = ("model", "target", "metric", "actual", "limit", "rule")
-    return Table(
+    yield Table(
         headers, listing(rows, len(findings), "finding"), numbers_from=len(headers)
     )
 
 
-def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
+def known_lines(facts: Facts, names: int) -> list[Phrase]:
     """Return findings that base has, too, and that head does not make worse.
 
     ``stack allocations. Limit 32 KiB: `m` on `cuda` ``.
@@ -557,18 +556,17 @@ def known_lines(facts: Facts, limits: Limits) -> Listing[Phrase]:
     groups = by(
         known_findings, lambda finding: (finding.metric, finding.kind, finding.limit)
     )
-    names = min(MOST_NAMES, limits.names)
     lines = list[Phrase]()
     for findings in groups.values():
         finding = findings[0]
         label = facts.label(finding.quantity, finding.key)
         limit = limit_words(finding, is_single=False)
-        cells = cells_phrase(facts, _keys(findings), names)
+        cells = cells_phrase(facts, _keys(findings), min(MOST_NAMES, names))
         lines.append(phrase(f"◽ {label}{limit}: ", cells))
-    return first(lines, limits.findings, "known finding")
+    return lines
 
 
-def accepted_words(facts: Facts, limits: Limits) -> Phrase:
+def accepted_words(facts: Facts, view: View) -> Phrase:
     """Return who accepted which findings; empty if there are none."""
     accepted = [
         finding
@@ -578,7 +576,7 @@ def accepted_words(facts: Facts, limits: Limits) -> Phrase:
     if not accepted:
         return ()
     keys = sorted({finding.key for finding in accepted})
-    cells = cells_phrase(facts, keys, min(MOST_NAMES, limits.names))
+    cells = cells_phrase(facts, keys, min(MOST_NAMES, view.names))
     who = code(clean(accepted[0].accepted or "", NAME_LIMIT))
     reason = clean(accepted[0].reason, REASON_LIMIT)
     count = plural(len(accepted), "finding")
@@ -588,7 +586,7 @@ def accepted_words(facts: Facts, limits: Limits) -> Phrase:
     return text
 
 
-def grown_words(facts: Facts, limits: Limits) -> Phrase:
+def grown_words(facts: Facts, view: View) -> Phrase:
     """Return which failing findings grew since they were accepted, and by how much.
 
     Empty if none did.
@@ -602,7 +600,7 @@ def grown_words(facts: Facts, limits: Limits) -> Phrase:
             parts.append(phrase(cell, f": {label} {growth}"))
     if not parts:
         return ()
-    shown_parts = parts[: limits.findings]
+    shown_parts = parts[: view.findings]
     hidden = len(parts) - len(shown_parts)
     text = phrase("Grown since the acceptance: ", joined(shown_parts, "; "))
     if hidden:
@@ -610,43 +608,51 @@ def grown_words(facts: Facts, limits: Limits) -> Phrase:
     return text
 
 
-def group_lines(group: AlarmGroup) -> List:
-    """Return each alarm with its mark."""
+def _group_lines(group: AlarmGroup, count: int) -> List:
+    """Return the first alarms with their marks."""
     lines = [
         phrase(Span(f"{alarm.mark} ", kind_of(alarm.level)), alarm.text)
-        for alarm in group.lines
+        for alarm in group.lines[:count]
     ]
-    return List(listing(lines, group.lines.total, group.lines.noun))
+    return List(listing(lines, len(group.lines), "line"))
 
 
-def findings(facts: Facts, limits: Limits) -> Fold:
+def findings(facts: Facts, view: View) -> Fold:
     """Return every finding: on a page one row each, else grouped as the alarms are.
 
     Around them are the builds that fail, newly or already on base.
     """
-    newly_broken = failed_builds(facts, "newly-broken", limits)
-    still_broken = failed_builds(facts, "broken", limits)
-    if limits.every:
-        blocks = (newly_broken, *_finding_folds(facts, limits), still_broken)
+    newly_broken = failed_builds(facts, "newly-broken", view)
+    still_broken = failed_builds(facts, "broken", view)
+    if view.every:
+        blocks = (newly_broken, *_finding_folds(facts, view), still_broken)
         return Fold("Findings", blocks, is_open=True, name="findings")
-    groups = list[Block]()
-    for group in alarms(facts, replace(limits, alarms=limits.findings)):
-        if group.title != BROKEN:
-            title = counted(group.title, group.cells, facts)
-            groups.append(section(title, group_lines(group), name="group"))
+
+    def groups(count: int) -> Iterator[Block]:
+        for group in alarms(facts, view, count):
+            if group.title != BROKEN:
+                title = counted(group.title, group.cells, facts)
+                yield section(title, _group_lines(group, count), name="group")
+
+    known = List(listed(known_lines(facts, view.names), "known finding"))
     on_base = section(
         "Known: base has them too, and head is not worse",
-        List(known_lines(facts, limits)),
+        bounded(known, Rank.LINE, view.findings),
         name="known",
     )
     return Fold(
         phrase(_findings_title(facts)),
-        (newly_broken, *groups, on_base, still_broken),
+        (
+            newly_broken,
+            part(groups, view.findings, Rank.LINE),
+            on_base,
+            still_broken,
+        ),
         name="findings",
     )
 
 
-def _finding_folds(facts: Facts, limits: Limits) -> Iterator[Fold]:
+def _finding_folds(facts: Facts, view: View) -> Iterator[Fold]:
     """Yield the table of this change's findings, then that of the known ones."""
     verdict = facts.report.verdict
     known_findings = [finding for finding in verdict.findings if finding.known]
@@ -655,7 +661,8 @@ def _finding_folds(facts: Facts, limits: Limits) -> Iterator[Fold]:
         ("that base has too, and head is not worse", known_findings),
     ):
         title = f"{plural(len(findings), 'finding')} {label}"
-        yield Fold(title, (finding_table(facts, findings, limits),))
+        table = partial(finding_table, facts, findings)
+        yield Fold(title, (part(table, view.findings, Rank.LINE),))
 
 
 def _findings_title(facts: Facts) -> str:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from bot.show.escape import clean, clip
@@ -166,6 +167,10 @@ class Listing(Generic[T_co]):
         """The number of items that are left out."""
         return max(0, self.total - len(self.items))
 
+    def first(self, count: int) -> Listing[T_co]:
+        """Return the listing with its first items shown."""
+        return replace(self, items=self.items[:count])
+
     def __bool__(self) -> bool:
         """Return True if the whole list has anything, shown or not."""
         return self.total > 0
@@ -178,11 +183,6 @@ class Listing(Generic[T_co]):
 def listing(items: Iterable[T], total: int, noun: str) -> Listing[T]:
     """Return a selection of a longer list."""
     return Listing(tuple(items), total, noun)
-
-
-def first(items: Sequence[T], limit: int, noun: str) -> Listing[T]:
-    """Return the first `limit` entries."""
-    return Listing(tuple(items[:limit]), len(items), noun)
 
 
 def listed(items: Iterable[T], noun: str = "line") -> Listing[T]:
@@ -231,34 +231,6 @@ def _turns(
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """The most that a view of a report shows of everything."""
-
-    grid_models: int  # rows of the grid
-    # of the grid, in small characters: 6 pixels on GitHub, one column on a terminal
-    grid_width: int
-    failures: int  # notes, and groups of failed cells, each with `lines` of diagnostics
-    lines: int
-    alarms: int  # lines of cells that broke a rule
-    findings: int
-    changed: int  # changed metrics of changed cells
-    names: int  # cells named in one list
-    commands: int  # cells whose commands are printed
-    causes: int = 4  # root causes
-    # cells whose change is explained, each with `dispatches` rows in a table and
-    # `diff_lines` of a diff
-    whys: int = 0
-    dispatches: int = 0
-    diff_lines: int = 0
-    every: bool = False  # True on a page, which has what did not change, too
-    # False where a root cause is one sentence; each target's part and its largest delta
-    # are in a fold
-    details: bool = True
-    # True where nothing can be opened, and where commands are not copied from
-    terminal: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Room:
     """The most that a place shows of an answer that is no report."""
 
@@ -271,13 +243,8 @@ class Room:
     place: Literal["file", "page", "terminal"] = "file"
 
 
-FILE_TIERS = (
-    Room(rows=400, lines=40, names=24, columns=12),
-    Room(rows=120, lines=20, names=12, columns=8),
-    Room(rows=40, lines=10, names=8, columns=6),
-    Room(rows=6, lines=4, names=2, columns=6),
-)
-"""The room of a Markdown file, from the roomiest to the tightest."""
+FILE = Room(rows=400, lines=40, names=24, columns=12)
+"""The room of a Markdown file, before `fit` shortens it."""
 PAGE = Room(rows=5_000, lines=200, names=200, columns=16, place="page")
 TERMINAL = Room(rows=40, lines=8, names=6, columns=8, place="terminal")
 
@@ -479,4 +446,81 @@ def more_of(entries: Listing[object]) -> List:
     return List(Listing((), entries.more, entries.noun))
 
 
-Block = Sentence | Code | List | Table | Picture | Fold
+Make = Callable[[int], "Iterable[Block]"]
+
+
+class Rank(IntEnum):
+    """What a part is worth to a reader: `fit` shortens the lowest rank first."""
+
+    STORY = 0  # why one build changed
+    ROW = 1  # a figure of one build
+    LINE = 2
+    MESSAGE = 3  # of a build that fails
+    COMMAND = 4
+    ANSWER = 5  # what the first screen says
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Blocks that show the entries of a list, and can show fewer of them.
+
+    `fit` shortens the parts of the lowest rank first. Renderers draw what is in a part.
+    """
+
+    make: Make  # the blocks with at most so many entries
+    entries: int
+    rank: Rank
+    blocks: tuple[Block, ...]
+    kind: ClassVar = "part"
+
+    def __bool__(self) -> bool:
+        """Return True if any of the blocks is to be drawn."""
+        return any(self.blocks)
+
+    def shortened(self, share: float) -> Part:
+        """Return the part with about this share of its entries.
+
+        It has half of them at least, and nine tenths of them at most.
+        """
+        entries = int(self.entries * min(0.9, max(0.5, share)))
+        return part(self.make, entries, self.rank)
+
+
+def part(make: Make, entries: int, rank: Rank) -> Part:
+    """Return the blocks that `make` returns for at most so many entries."""
+    return Part(make, entries, rank, tuple(make(entries)))
+
+
+def bounded(block: List | Table, rank: Rank, entries: int | None = None) -> Part:
+    """Return a list or table that has everything, as a part that shows its beginning.
+
+    `entries`: None for all of them.
+    """
+    count = len((block.lines if isinstance(block, List) else block.rows).items)
+
+    def beginning(count: int) -> tuple[Block]:
+        if isinstance(block, List):
+            return (replace(block, lines=block.lines.first(count)),)
+        return (replace(block, rows=block.rows.first(count)),)
+
+    return part(beginning, count if entries is None else min(entries, count), rank)
+
+
+def several(
+    blocks: Iterable[Block], rank: Rank, noun: str = "", limit: int | None = None
+) -> Part:
+    """Return the first blocks as a part, at most `limit` of them.
+
+    `noun`: what a block is, in the singular, where those left out are counted.
+    """
+    entries = tuple(blocks)
+
+    def beginning(count: int) -> tuple[Block, ...]:
+        if not noun:
+            return entries[:count]
+        return (*entries[:count], more_of(listed(entries, noun).first(count)))
+
+    return part(beginning, len(entries) if limit is None else limit, rank)
+
+
+Block = Sentence | Code | List | Table | Picture | Fold | Part

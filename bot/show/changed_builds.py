@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 from bot.core.delta import CellDelta, exact_changes
@@ -13,11 +14,11 @@ from bot.show.blocks import (
     Block,
     Code,
     Fold,
-    Limits,
     Line,
     List,
     Listing,
     Phrase,
+    Rank,
     Row,
     Sentence,
     Table,
@@ -30,6 +31,7 @@ from bot.show.blocks import (
     listing,
     more_of,
     name_cell,
+    part,
     phrase,
     section,
 )
@@ -37,9 +39,11 @@ from bot.show.escape import clean, clip
 from bot.show.facts import MARKS, Facts, mark_of
 from bot.show.filters import change, plural, sides
 from bot.show.root_causes import root_details, shown_roots
+from bot.show.views import View
 from bot.show.why import (
     by_cause,
     cause_words,
+    component_headers,
     component_row,
     diffs,
     dispatch_line,
@@ -54,29 +58,33 @@ _COMPONENT = 36
 _NOTE = 160
 
 
-def changed_builds(facts: Facts, limits: Limits) -> Fold:
+def changed_builds(facts: Facts, view: View) -> Fold:
     """Return the fold of the changed builds, the alarming ones first.
 
     It has their causes and, if there is room, every metric.
     """
     keys = _explained_keys(facts)
-    shown_keys = fair_in_order(keys, lambda key: key.model, limits.whys)
-    stories = listing(
-        [_story(facts, key, limits) for key in shown_keys], len(keys), "explained build"
-    )
-    count = facts.count("changed")
-    title = plural(stories.total, "build")
-    if count:
-        title = plural(count, "changed build")
-    if stories:
+
+    def stories(count: int) -> Iterator[Block]:
+        shown_keys = fair_in_order(keys, lambda key: key.model, count)
+        for key in shown_keys:
+            yield _story(facts, key, view)
+        yield more_of(listing(shown_keys, len(keys), "explained build"))
+
+    title = plural(len(keys), "build")
+    if facts.count("changed"):
+        title = plural(facts.count("changed"), "changed build")
+    if keys:
         title = f"Why: {title}"
+    metrics: tuple[Block, ...] = ()
+    if view.changed:
+        metrics = (part(partial(_every_metric, facts), view.changed, Rank.ROW),)
     return Fold(
         title,
         (
-            List(listed(_cause_lines(facts, limits))),
-            *stories,
-            more_of(stories),
-            Fold("Every metric", (_every_metric(facts, limits),), name="metrics"),
+            List(listed(_cause_lines(facts, view))),
+            part(stories, view.whys, Rank.STORY),
+            Fold("Every metric", metrics, name="metrics"),
         ),
         name="changed",
     )
@@ -95,19 +103,19 @@ def _explained_keys(facts: Facts) -> list[CellKey]:
     return keys
 
 
-def _cause_lines(facts: Facts, limits: Limits) -> Iterator[Line]:
+def _cause_lines(facts: Facts, view: View) -> Iterator[Line]:
     """Yield the details of the root causes, unless these are shown with each cause."""
-    if limits.details:
+    if view.details:
         return
-    roots = facts.roots[: shown_roots(facts, limits)]
+    roots = facts.roots[: shown_roots(facts, view)]
     for number, root in enumerate(roots, 1):
         detail = root_details(facts, root)
         if detail:
             yield Line(phrase(f"Cause {number}: ", detail))
 
 
-def _every_metric(facts: Facts, limits: Limits) -> Table:
-    """Return the changed metrics of the changed builds.
+def _every_metric(facts: Facts, count: int) -> Iterator[Table]:
+    """Yield the table of the changed metrics of the changed builds.
 
     Models take turns where there are too many.
     """
@@ -116,9 +124,7 @@ def _every_metric(facts: Facts, limits: Limits) -> Table:
         changed_ids = [value.id for value in exact_changes(delta.metrics.values())]
         pairs += [(delta, metric_id) for metric_id in changed_ids or [METRICS[0].id]]
     rows = list[Row]()
-    for delta, metric_id in fair_in_order(
-        pairs, lambda pair: pair[0].key.model, limits.changed
-    ):
+    for delta, metric_id in fair_in_order(pairs, lambda pair: pair[0].key.model, count):
         metric = delta.metrics[metric_id].quantity
         base, head = delta.metrics[metric_id].sides
         mark = _metric_mark(facts, delta.key, metric_id)
@@ -131,11 +137,7 @@ def _every_metric(facts: Facts, limits: Limits) -> Table:
             )
         )
     headers = ("model", "target", "metric", "base → head", "change")
-    return Table(
-        headers,
-        listing(rows, len(pairs) if limits.changed else 0, "changed metric"),
-        numbers_from=3,
-    )
+    yield Table(headers, listing(rows, len(pairs), "changed metric"), numbers_from=3)
 
 
 def _metric_mark(facts: Facts, key: CellKey, metric_id: str) -> str:
@@ -146,11 +148,11 @@ def _metric_mark(facts: Facts, key: CellKey, metric_id: str) -> str:
     return ""
 
 
-def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
+def _story(facts: Facts, key: CellKey, view: View) -> Fold:
     """Return why one build changed: its causes, dispatches, diffs and components."""
     explanation = facts.report.explanations[key]
     head = facts.deltas[key].head
-    count = limits.dispatches
+    count = view.dispatches
     code_label = code_words("code", facts.backends.get(key.target, ""))
     families = List(family_lines(head.families if head else (), count))
     causes = by_cause(explanation)
@@ -165,11 +167,11 @@ def _story(facts: Facts, key: CellKey, limits: Limits) -> Fold:
             Sentence(joined(filter(None, sentences), " ")),
             _dispatch_table(explanation, code_label, count),
             List(_note_lines(explanation, count)),
-            *_diff_blocks(explanation, limits),
+            *_diff_blocks(explanation, view),
             _component_table(explanation, code_label, count),
             section(
                 "What deduplication left behind",
-                *([families] * limits.details),
+                *([families] * view.details),
                 name="families",
             ),
         ),
@@ -224,12 +226,10 @@ def _note_lines(explanation: Explanation, count: int) -> Listing[Phrase]:
     return listing(lines, len(groups), "note")
 
 
-def _diff_blocks(explanation: Explanation, limits: Limits) -> Iterator[Block]:
+def _diff_blocks(explanation: Explanation, view: View) -> Iterator[Block]:
     """Yield the smallest pieces of dispatches that differ."""
-    count = 1 + limits.details
-    for name, text, more_lines in diffs(
-        explanation.dispatches, count, limits.diff_lines
-    ):
+    count = 1 + view.details
+    for name, text, more_lines in diffs(explanation.dispatches, count, view.diff_lines):
         yield Sentence(
             phrase("The smallest piece of ", code(name), " that differs:"), small=True
         )
@@ -246,14 +246,8 @@ def _component_table(explanation: Explanation, code_label: str, count: int) -> T
     for component in explanation.components[: min(8, count)]:
         name, *sizes = component_row(component)
         rows.append((_component(name, 2 * _COMPONENT), *sizes))
-    headers = (
-        "component",
-        "dispatch sites",
-        f"{code_label}, base → head",
-        "stack frame, base → head",
-    )
     components = listing(rows, len(explanation.components), "changed component")
-    return Table(headers, components, small=True)
+    return Table(component_headers(code_label), components, small=True)
 
 
 def _component(name: str, limit: int) -> Words:

@@ -19,14 +19,15 @@ from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import snapshot_lines
 from bot.errors import BotError, InputError, TemplateError
 from bot.show.alarms import finding_words
-from bot.show.blocks import Limits, by, plain
+from bot.show.blocks import by, plain
 from bot.show.escape import clean, clip
 from bot.show.facts import Facts, build_facts
 from bot.show.filters import plural
 from bot.show.headline import headline
 from bot.show.page import html_pieces
-from bot.show.renderers import draw, first_fitting, length, load, utf8_bytes
-from bot.show.report import report_blocks
+from bot.show.renderers import draw, fitting_text, length, load, utf8_bytes
+from bot.show.report import report_blocks, with_left_out
+from bot.show.views import COMMENT, SUMMARY, View, as_asked
 from bot.system.files import write_atomically
 
 COMMENT_LIMIT = 65_536
@@ -41,151 +42,6 @@ CHECK_SUMMARY_LIMIT = 65_535
 ANNOTATIONS_LIMIT = 200
 """Nobody reads more annotations than these; GitHub takes 50 a call."""
 
-_WIDTH = 128
-_SUMMARY_WIDTH = 165
-TIERS = (
-    Limits(
-        grid_models=40,
-        grid_width=_WIDTH,
-        failures=6,
-        lines=3,
-        alarms=4,
-        findings=30,
-        changed=0,
-        names=24,
-        commands=2,
-        causes=4,
-        whys=8,
-        dispatches=4,
-        diff_lines=10,
-        details=False,
-    ),
-    Limits(
-        grid_models=40,
-        grid_width=_WIDTH,
-        failures=6,
-        lines=3,
-        alarms=4,
-        findings=30,
-        changed=0,
-        names=24,
-        commands=2,
-        causes=4,
-        whys=4,
-        dispatches=3,
-        diff_lines=0,
-        details=False,
-    ),
-    Limits(
-        grid_models=30,
-        grid_width=_WIDTH,
-        failures=4,
-        lines=3,
-        alarms=4,
-        findings=20,
-        changed=0,
-        names=12,
-        commands=2,
-        causes=4,
-        whys=2,
-        dispatches=3,
-        details=False,
-    ),
-    Limits(
-        grid_models=20,
-        grid_width=_WIDTH,
-        failures=4,
-        lines=3,
-        alarms=4,
-        findings=12,
-        changed=0,
-        names=12,
-        commands=2,
-        causes=4,
-        details=False,
-    ),
-    Limits(
-        grid_models=12,
-        grid_width=_WIDTH,
-        failures=2,
-        lines=3,
-        alarms=4,
-        findings=8,
-        changed=0,
-        names=6,
-        commands=2,
-        causes=4,
-        details=False,
-    ),
-    Limits(
-        grid_models=6,
-        grid_width=_WIDTH,
-        failures=1,
-        lines=2,
-        alarms=3,
-        findings=4,
-        changed=0,
-        names=3,
-        commands=1,
-        causes=2,
-        details=False,
-    ),
-)
-SUMMARY_TIERS = (
-    Limits(
-        grid_models=400,
-        grid_width=_SUMMARY_WIDTH,
-        failures=40,
-        lines=20,
-        alarms=20,
-        findings=2_000,
-        changed=4_000,
-        names=1_000,
-        commands=400,
-        causes=12,
-        whys=80,
-        dispatches=20,
-        diff_lines=60,
-    ),
-    Limits(
-        grid_models=100,
-        grid_width=_SUMMARY_WIDTH,
-        failures=20,
-        lines=12,
-        alarms=20,
-        findings=500,
-        changed=1_500,
-        names=300,
-        commands=100,
-        causes=12,
-        whys=20,
-        dispatches=10,
-        diff_lines=20,
-    ),
-    Limits(
-        grid_models=40,
-        grid_width=_SUMMARY_WIDTH,
-        failures=8,
-        lines=8,
-        alarms=10,
-        findings=100,
-        changed=300,
-        names=60,
-        commands=20,
-    ),
-    Limits(
-        grid_models=6,
-        grid_width=_SUMMARY_WIDTH,
-        failures=1,
-        lines=2,
-        alarms=3,
-        findings=4,
-        changed=4,
-        names=3,
-        commands=1,
-        causes=2,
-    ),
-)
 _REPORT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _BROKE_CHARS = 1_000
 _TITLE_CHARS = 255
@@ -218,25 +74,21 @@ def render_comment(report: Report, templates_dir: Path | None = None) -> str:
         TemplateError: a template does not work, or does not begin with the marker.
     """
     head = _head(report.report_id, report.state_line)
-
-    def require_head(text: str, where: str) -> None:
-        if not text.startswith(head):
-            hint = "print {{ marker }} first, or the comment cannot be found again"
-            raise TemplateError(
-                "the comment does not begin with its hidden marker",
-                where=where,
-                hint=hint,
-            )
-
-    return _fitting(
+    text = _fitting(
         "comment.md.j2",
         report=report,
-        tiers=TIERS,
+        view=COMMENT,
         limit=COMMENT_LIMIT,
         templates_dir=templates_dir,
-        check=require_head,
         marker=head,
     )
+    if not text.startswith(head):
+        raise TemplateError(
+            "the comment does not begin with its hidden marker",
+            where=str(load("comment.md.j2", templates_dir).filename),
+            hint="print {{ marker }} first, or the comment cannot be found again",
+        )
+    return text
 
 
 def render_summary(report: Report, templates_dir: Path | None = None) -> str:
@@ -248,7 +100,7 @@ def render_summary(report: Report, templates_dir: Path | None = None) -> str:
     return _fitting(
         "summary.md.j2",
         report=report,
-        tiers=SUMMARY_TIERS,
+        view=SUMMARY,
         limit=SUMMARY_LIMIT_BYTES,
         templates_dir=templates_dir,
         where=_FILES,
@@ -259,31 +111,29 @@ def render_summary(report: Report, templates_dir: Path | None = None) -> str:
 def _fitting(
     template: str,
     report: Report,
-    tiers: Sequence[Limits],
+    view: View,
     limit: int,
     templates_dir: Path | None,
     where: str = _WHERE,
     size: Callable[[str], int] = length,
-    check: Callable[[str, str], None] = lambda _text, _file: None,
     **values: Any,
 ) -> str:
-    """Return the text in the first tier that fits.
+    """Return the text of the report, shortened until it fits.
 
-    If none fits with a user's template, the default template is used.
+    If no form fits with a user's template, the default template is used.
     """
-    facts = build_facts(report)
-
-    def drawn_with(limits: Limits) -> Mapping[str, Any]:
-        blocks = report_blocks(facts, limits, where)
-        return {"answer": "report", "blocks": blocks, "page": report.page, **values}
-
-    return first_fitting(
+    return fitting_text(
         template,
-        tiers=tiers,
-        values=drawn_with,
-        fits=lambda text: size(text) <= limit,
+        report_blocks(build_facts(report), as_asked(view)),
+        values=lambda blocks: {
+            "answer": "report",
+            "blocks": with_left_out(blocks, where),
+            "page": report.page,
+            **values,
+        },
+        limit=limit,
+        size=size,
         templates_dir=templates_dir,
-        check=check,
     )
 
 
@@ -356,7 +206,7 @@ def check_run(
     summary = _fitting(
         "summary.md.j2",
         report=report,
-        tiers=TIERS,
+        view=COMMENT,
         limit=CHECK_SUMMARY_LIMIT,
         templates_dir=None,
     )

@@ -14,24 +14,28 @@ from bot.show.blocks import (
     Block,
     Code,
     Fold,
-    Limits,
     List,
     Listing,
     Phrase,
+    Rank,
     Sentence,
     Span,
     Table,
     Words,
+    bounded,
     code,
     fair_in_order,
     listed,
     listing,
+    more_of,
+    part,
     phrase,
 )
 from bot.show.defaults import tried_lines
 from bot.show.escape import clean, clip
 from bot.show.facts import VALUE_LIMIT, Facts, notes, worst_first
 from bot.show.filters import plural
+from bot.show.views import View
 
 _COMMAND_LIMIT = 2_000
 _DIGEST_CHARS = 16
@@ -63,7 +67,7 @@ def _short(sha: str) -> Span:
     return code(sha[:_REVISION_CHARS])
 
 
-def compared(facts: Facts, limits: Limits) -> Fold:
+def compared(facts: Facts, view: View) -> Fold:
     """Return both sides, the baseline and the notes."""
     report = facts.report
     facts_of_side = (
@@ -81,9 +85,9 @@ def compared(facts: Facts, limits: Limits) -> Fold:
             facts_of_side, _side(report.base), _side(report.head), strict=True
         )
     ]
-    remarks = notes(report, limits)
-    if limits.every:  # a page has the notes above
-        remarks = Listing()
+    remarks = List(listed(notes(report), "note"))
+    if view.every:  # a page has the notes above
+        remarks = List(Listing())
     defaults = [
         clip(clean(line), VALUE_LIMIT) for line in tried_lines(report.changed_defaults)
     ]
@@ -92,32 +96,34 @@ def compared(facts: Facts, limits: Limits) -> Fold:
         (
             Table(("", "base", "head"), listed(rows, "row"), numbers_from=3),
             Sentence(baseline_words(report)),
-            List(listing(map(phrase, remarks), remarks.total, "note")),
-            List(listing(map(phrase, defaults), len(defaults), "changed default")),
+            bounded(remarks, Rank.LINE, view.failures),
+            bounded(List(listed(map(phrase, defaults), "changed default")), Rank.LINE),
         ),
         name="compared",
     )
 
 
-def reproduce(facts: Facts, limits: Limits) -> Fold:
+def reproduce(facts: Facts, view: View) -> Fold:
     """Return the commands of the builds with findings, the worst first.
 
     Models take turns.
     """
     keys = _keys_to_reproduce(facts)
-    shown_keys = fair_in_order(keys, lambda key: key.model, limits.commands)
-    blocks = list[Block]()
-    for key in shown_keys:
-        if len(keys) > 1:
-            blocks.append(Sentence(facts.named(key)))
-        blocks.append(commands_of(facts, key))
-    blocks.append(List(listing((), len(keys) - len(shown_keys), "command")))
+
+    def commands(count: int) -> Iterator[Block]:
+        shown_keys = fair_in_order(keys, lambda key: key.model, count)
+        for key in shown_keys:
+            if len(keys) > 1:
+                yield Sentence(facts.named(key))
+            yield commands_of(facts, key)
+        yield more_of(listing(shown_keys, len(keys), "command"))
+
     subject: Words = plural(len(keys), "build")
     if len(keys) == 1:
         subject = facts.named(keys[0])
     return Fold(
         phrase("Reproduce ", subject),
-        tuple(blocks) if shown_keys else (),
+        (part(commands, view.commands, Rank.COMMAND),),
         name="commands",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,11 +13,12 @@ from bot.core.record import Value, ends
 from bot.core.snapshot import Cell, CellKey
 from bot.show.blocks import (
     ABSENT,
+    Block,
     Fold,
     Footnotes,
-    Limits,
     List,
     Phrase,
+    Rank,
     Row,
     Sentence,
     Table,
@@ -25,12 +26,14 @@ from bot.show.blocks import (
     fair_in_order,
     joined,
     listing,
+    part,
     phrase,
     strong,
 )
 from bot.show.facts import Facts, cells_phrase
 from bot.show.failures import trimmed
 from bot.show.filters import UNKNOWN, amount, plural, shares
+from bot.show.views import View
 
 _MOST_NAMES = 3  # of models and targets in the line of a comment
 _HEADERS = (
@@ -112,7 +115,7 @@ def _build(delta: CellDelta) -> _Build:
 # The line of a comment.
 
 
-def folded_line(facts: Facts, limits: Limits) -> Sentence:
+def folded_line(facts: Facts, view: View) -> Sentence:
     """Return ``18 fewer regions are folded: 68 % → 61 % in `m` on every target``.
 
     Empty if nothing changed.
@@ -120,7 +123,7 @@ def folded_line(facts: Facts, limits: Limits) -> Sentence:
     changed = [build for build in _builds(facts) if build.is_changed]
     directions = by(changed, _direction)
     parts = [
-        _direction_words(facts, directions[sign], limits)
+        _direction_words(facts, directions[sign], view)
         for sign in (-1, 1, 0)
         if sign in directions
     ]
@@ -136,7 +139,7 @@ def _direction(build: _Build) -> int:
     return (after > before) - (after < before)
 
 
-def _direction_words(facts: Facts, builds: Sequence[_Build], limits: Limits) -> Phrase:
+def _direction_words(facts: Facts, builds: Sequence[_Build], view: View) -> Phrase:
     """Return the words about builds that all change in one direction.
 
     If a model has the same counts on several targets, they compile the same program,
@@ -149,7 +152,7 @@ def _direction_words(facts: Facts, builds: Sequence[_Build], limits: Limits) -> 
     columns = zip(*programs.values(), strict=True)
     regions_before, before, regions_after, after = map(sum, columns)
     keys = [build.delta.key for build in builds]
-    where = cells_phrase(facts, keys, min(limits.names, _MOST_NAMES))
+    where = cells_phrase(facts, keys, min(view.names, _MOST_NAMES))
     moved = _moved_words(after - before, regions_before, regions_after)
     base, head = _share_texts(
         [_share(before, regions_before), _share(after, regions_after)]
@@ -170,24 +173,27 @@ def _moved_words(change: int, regions_before: int, regions_after: int) -> str:
 # The table.
 
 
-def deduplication_table(facts: Facts, limits: Limits) -> Fold:
+def deduplication_table(facts: Facts, view: View) -> Fold:
     """Return the fold with a row for each build: first those that changed."""
     builds = sorted(_builds(facts), key=_rank)
-    footnotes = Footnotes(limits.failures)
-    shown_builds = fair_in_order(
-        builds, lambda build: build.delta.key.model, limits.changed
-    )
-    rows = [_row(facts, build, footnotes) for build in shown_builds]
-    table = Table(
-        _HEADERS,
-        listing(rows, len(builds), "build"),
-        numbers_from=2,
-        small=True,
-        wanted=(5, 3, 2, 4, 6, 7),
-        css="deduplication",
-    )
-    blocks = (Sentence(_ABOUT, small=True), table, List(footnotes.listed(), small=True))
+
+    def table(count: int) -> Iterator[Block]:
+        footnotes = Footnotes(view.failures)
+        shown_builds = fair_in_order(builds, lambda build: build.delta.key.model, count)
+        rows = [_row(facts, build, footnotes) for build in shown_builds]
+        yield Sentence(_ABOUT, small=True)
+        yield Table(
+            _HEADERS,
+            listing(rows, len(builds), "build"),
+            numbers_from=2,
+            small=True,
+            wanted=(5, 3, 2, 4, 6, 7),
+            css="deduplication",
+        )
+        yield List(footnotes.listed(), small=True)
+
     title = f"Deduplication: {plural(len(builds), 'build')}"
+    blocks = (part(table, view.changed, Rank.ROW),)
     return Fold(title, blocks if builds else (), name="deduplication")
 
 

@@ -65,9 +65,11 @@ from bot.show.run_times import run_paragraphs
 from bot.show.why import (
     DispatchLine,
     cause_words,
+    component_headers,
     component_row,
     dispatch_line,
     family_lines,
+    number_label,
     rest,
     waterfall,
     why_words,
@@ -361,16 +363,11 @@ def _story(explanation: Explanation, backend: str) -> Iterator[Block]:
     title = f"Dispatches that changed ({count:,}; --dispatch NAME shows more)"
     yield section(title, *blocks, name="dispatches")
     yield Sentence(rest(explanation), small=True)
-    headers = (
-        "component",
-        "dispatch sites",
-        f"{_label('code', backend)}, base → head",
-        "stack frame, base → head",
-    )
     components: list[Row] = []
     for component in explanation.components:
         name, *sizes = component_row(component)
         components.append((name_cell(name), *sizes))
+    headers = component_headers(code_words("code", backend))
     yield Table(headers, listed(components), caption="Components that changed")
 
 
@@ -389,7 +386,7 @@ def _change(deltas: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
     equal_names: list[str] = []
     for line in lines:
         numbers = [
-            f"{_label(name, backend)} {figure.text}"
+            f"{number_label(name, backend)} {figure.text}"
             for name, figure in line.numbers.items()
             if figure.differs
         ]
@@ -405,12 +402,6 @@ def _change(deltas: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
     yield List(listed(items))
 
 
-def _label(label: str, backend: str) -> str:
-    if label == "code":
-        return code_words(label, backend)
-    return label
-
-
 def _dispatch(
     report: ReportRow, key: CellKey, delta: DispatchDelta, backend: str
 ) -> Iterator[Block]:
@@ -419,7 +410,7 @@ def _dispatch(
     yield _dispatch_heading(delta, line)
     yield from _pass_blocks(delta)
     numbers = [
-        (phrase(_label(name, backend)), phrase(figure.text))
+        (phrase(number_label(name, backend)), phrase(figure.text))
         for name, figure in line.numbers.items()
         if figure.known
     ]

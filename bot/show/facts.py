@@ -16,12 +16,9 @@ from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey
 from bot.show.addresses import cell_address
 from bot.show.blocks import (
-    Limits,
-    Listing,
     Phrase,
     Span,
     code,
-    first,
     joined,
     name_cell,
     phrase,
@@ -363,9 +360,9 @@ def is_lost(delta: CellDelta, finding: Finding) -> bool:
     )
 
 
-def notes(report: Report, limits: Limits) -> Listing[str]:
+def notes(report: Report) -> list[Phrase]:
     """Return what broke or was left out in the report, and the notes of each side."""
     texts = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
         texts += [f"{name}: {note}" for note in side.notes]
-    return first([clip(text, VALUE_LIMIT) for text in texts], limits.failures, "note")
+    return [phrase(clip(text, VALUE_LIMIT)) for text in texts]

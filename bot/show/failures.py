@@ -12,15 +12,15 @@ from bot.show.blocks import (
     Block,
     Code,
     Fold,
-    Limits,
-    Listing,
     Phrase,
+    Rank,
     Sentence,
     by,
     code,
     fair,
     listing,
     more_of,
+    part,
     phrase,
     plain,
     section,
@@ -29,6 +29,7 @@ from bot.show.blocks import (
 from bot.show.escape import clean_block, clip
 from bot.show.facts import Facts, cells_phrase, counted
 from bot.show.filters import amount, plural
+from bot.show.views import View
 
 MOST_NAMES = 12  # The most builds that a line names
 _LINE_CHARS = 200
@@ -156,79 +157,82 @@ def _shared_memory_limit(failure: Failure) -> int | None:
     return None
 
 
-def unmeasured(facts: Facts, limits: Limits) -> Listing[Phrase]:
+def unmeasured(facts: Facts, names: int) -> list[Phrase]:
     """Return the builds without a measurement, by reason.
 
     Whole targets are named as such. A build that no compiler can measure is not among
-    them: `code-size-bot targets` shows its reason.
+    them: `code-size-bot targets` shows its reason. `names`: the most builds of a line.
     """
     missing = [delta for delta in facts.states["unmeasured"] if not delta.excused]
     groups = by(missing, lambda delta: delta.reason)
-    ordered = sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     lines = []
-    for reason, deltas in ordered[: limits.findings]:
-        cells = cells_phrase(facts, [delta.key for delta in deltas], limits.names)
+    for reason, deltas in sorted(
+        groups.items(), key=lambda entry: (-len(entry[1]), entry[0])
+    ):
+        cells = cells_phrase(facts, [delta.key for delta in deltas], names)
         lines.append(
             phrase(cells, f": {clip(reason or 'no reason given', _REASON_CHARS)}")
         )
-    return listing(lines, len(groups), "reason")
+    return lines
 
 
-def failed_builds(facts: Facts, state: str, limits: Limits) -> Fold:
+def failed_builds(facts: Facts, state: str, view: View) -> Fold:
     """Return the builds of a state, grouped by what the compiler says.
 
     Builds that already failed on base get one line for each group. Models take turns.
     """
     groups = grouped(facts, state)
-    shown_groups = fair(groups, lambda group: group[0].key.model, limits.failures)
-    has_message = state == "newly-broken" or limits.every
-    blocks = list[Block]()
-    for group in shown_groups:
-        if has_message:
-            blocks += _message_blocks(facts, group, limits)
-        else:
-            blocks.append(_first_line(facts, group, limits))
-    hidden_groups = more_of(listing(shown_groups, len(groups), "group of failures"))
+    has_message = state == "newly-broken" or view.every
+
+    def shown(count: int) -> Iterator[Block]:
+        shown_groups = fair(groups, lambda group: group[0].key.model, count)
+        for group in shown_groups:
+            if has_message:
+                yield from _message_blocks(facts, group, view)
+            else:
+                yield _first_line(facts, group, view)
+        yield more_of(listing(shown_groups, len(groups), "group of failures"))
+
     title = counted(facts.state_words[state].capitalize(), facts.count(state), facts)
-    return section(title, *blocks, hidden_groups, name=state)
+    return section(title, part(shown, view.failures, Rank.MESSAGE), name=state)
 
 
 def _message_blocks(
-    facts: Facts, group: Sequence[CellDelta], limits: Limits
+    facts: Facts, group: Sequence[CellDelta], view: View
 ) -> Iterator[Block]:
     """Yield what happened to a group, and the first lines of the message."""
-    text, hidden_lines = _message(group, limits)
+    text, hidden_lines = _message(group, view)
     ending = ""
     if hidden_lines:
         ending = f"and {plural(hidden_lines, 'more line')}, in report.json"
-    yield Sentence(_what_happened(facts, group, limits))
+    yield Sentence(_what_happened(facts, group, view))
     yield Code(text, language="text")
     yield Sentence(ending, small=True)
 
 
-def _first_line(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> Sentence:
+def _first_line(facts: Facts, group: Sequence[CellDelta], view: View) -> Sentence:
     """Return what happened to a group, with the first line of the message."""
-    happened = _what_happened(facts, group, limits)
-    line = _message(group, limits)[0].partition("\n")[0]
+    happened = _what_happened(facts, group, view)
+    line = _message(group, view)[0].partition("\n")[0]
     if not line:
         return Sentence(happened)
     return Sentence(phrase(happened, ": ", code(clip(line, 120))))
 
 
-def _message(group: Sequence[CellDelta], limits: Limits) -> tuple[str, int]:
+def _message(group: Sequence[CellDelta], view: View) -> tuple[str, int]:
     """Return the first lines of the first build's message, and how many follow."""
     cell = _refused(group[0])
     if not cell or not cell.failure:
         return "", 0
-    return trimmed(cell.failure.message, limits.lines)
+    return trimmed(cell.failure.message, view.lines)
 
 
-def _what_happened(facts: Facts, group: Sequence[CellDelta], limits: Limits) -> Phrase:
+def _what_happened(facts: Facts, group: Sequence[CellDelta], view: View) -> Phrase:
     """Return the failure of a group, how many builds it has, and their names."""
     failure = strong(plain(failure_words(*map(_refused, group))))
     count = ""
     if len(group) > 1:
         count = f", {plural(len(group), 'build')} with the same message"
-    names = min(limits.names, MOST_NAMES)
+    names = min(view.names, MOST_NAMES)
     where = cells_phrase(facts, [delta.key for delta in group], names)
     return phrase(failure, f"{count}: ", where)

@@ -11,7 +11,6 @@ from bot.core.snapshot import CellKey
 from bot.show.addresses import cell_address
 from bot.show.blocks import (
     Block,
-    Limits,
     Listing,
     Phrase,
     Sentence,
@@ -86,11 +85,10 @@ class Grid(NamedTuple):
     legend: tuple[tuple[str, str], ...]
     # short and full name of the targets whose names were shortened
     names: tuple[tuple[str, str], ...]
-    settled: bool  # nothing to see: all builds drawn are the same on both sides
 
 
-def build_grid(facts: Facts, limits: Limits) -> Grid:
-    """Return the grid of the worst models.
+def build_grid(facts: Facts, width: int, count: int) -> Grid:
+    """Return the grid of the worst `count` models, in tables of at most `width`.
 
     Targets that were measured nowhere have no column.
     """
@@ -102,7 +100,7 @@ def build_grid(facts: Facts, limits: Limits) -> Grid:
     ]
     ranks = _model_ranks(facts, deltas)
     worst_models = sorted(ranks, key=lambda model: (ranks[model], model))
-    models = sorted(worst_models[: limits.grid_models])
+    models = sorted(worst_models[:count])
     rows: list[GridRow] = []
     for model in models:
         cells = tuple(grid_cell(facts, CellKey(model, target)) for target in targets)
@@ -114,11 +112,10 @@ def build_grid(facts: Facts, limits: Limits) -> Grid:
         if short != full_name:
             names.append((short, full_name))
     return Grid(
-        blocks=tuple(cut_columns(headers, rows, limits.grid_width)),
+        blocks=tuple(cut_columns(headers, rows, width)),
         models=listing(models, len(ranks), "model"),
         legend=tuple(_legend(facts, rows)),
         names=tuple(names),
-        settled=all(delta.state == "same" for delta in deltas),
     )
 
 
@@ -223,8 +220,9 @@ def cut_columns(
         yield tuple(headers[start:end]), table_rows
 
 
-def grid_tables(grid: Grid) -> Iterator[Block]:
+def grid_blocks(facts: Facts, width: int, count: int) -> Iterator[Block]:
     """Yield the tables of the grid, the legend, and how many models have no room."""
+    grid = build_grid(facts, width, count)
     for headers, rows in grid.blocks:
         table_rows = [
             (name_cell(model), *map(_cell_phrase, cells)) for model, cells in rows

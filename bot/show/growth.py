@@ -7,15 +7,12 @@ from collections.abc import Iterator, Sequence
 from bot.core.growth import WARNING_EXPONENT, DepthGrowth, Growth
 from bot.core.metrics import METRIC_BY_ID
 from bot.show.blocks import (
-    Block,
     Phrase,
     Row,
     Table,
     by,
-    first,
     joined,
     listed,
-    more_of,
     phrase,
     strong,
 )
@@ -93,10 +90,9 @@ def _warning(row: DepthGrowth, growth: Growth) -> Phrase:
     )
 
 
-def growth_tables(grown: Sequence[DepthGrowth], limit: int) -> list[Block]:
-    """Return a table for each build, at most `limit`, and how many are left out."""
-    builds = first(_builds(grown), limit, "build")
-    return [*map(_table, builds), more_of(builds)]
+def growth_tables(grown: Sequence[DepthGrowth]) -> list[Table]:
+    """Return a table for each build."""
+    return [*map(_table, _builds(grown))]
 
 
 def _table(rows: Sequence[DepthGrowth]) -> Table:

@@ -30,11 +30,13 @@ from bot.show.blocks import (
     List,
     Phrase,
     Picture,
+    Rank,
     Room,
     Row,
     Sentence,
     Span,
     Table,
+    bounded,
     by,
     code,
     fair_in_order,
@@ -42,6 +44,7 @@ from bot.show.blocks import (
     listed,
     listing,
     name_cell,
+    part,
     phrase,
     section,
     strong,
@@ -121,7 +124,6 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
         columns = names
     else:
         columns = (names[0], *names[len(names) - room.columns + 1 :])
-    notes = list(_notes(history))
     charted: Mapping[str, Sequence[dict[str, Any]]] = {}
     if room.place == "page":
         charted = _shown_models(facts)
@@ -129,12 +131,19 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
     if charted:
         chart_json = data_element("page:history", _chart_data(facts, charted))
         charts = (("page:history", chart_json),)
+    builds: tuple[Block, ...]
+    if room.place == "page":
+        builds = tuple(_models(facts, charted))
+    else:
+        builds = (
+            part(partial(_cells, facts, columns, room.lines), room.rows, Rank.ROW),
+        )
     return (
         Sentence(_headline(facts)),
         Sentence(_counted(facts, columns), small=room.place == "page"),
         section(
             "What to know",
-            List(listing(notes, len(notes), "note")),
+            bounded(List(listed(_notes(history), "note")), Rank.LINE),
             name="notes",
             address="page:notes",
         ),
@@ -145,15 +154,11 @@ def history_blocks(history: History, room: Room) -> tuple[Block, ...]:
         growth_section(history.growths),
         section(
             "Steps and their root causes",
-            _steps(facts, room),
+            part(partial(_steps, facts, room), room.rows // 4, Rank.ANSWER),
             name="steps",
             address="page:steps",
         ),
-        *(
-            _models(facts, charted)
-            if room.place == "page"
-            else _cells(facts, columns, room)
-        ),
+        *builds,
     )
 
 
@@ -407,8 +412,8 @@ def _total_row(
     return (name, _over(facts, metric, target).partition(" build")[0], *values, grown)
 
 
-def _steps(facts: _Facts, room: Room) -> Table:
-    """Return the table with a row for each step that changed anything.
+def _steps(facts: _Facts, room: Room, count: int) -> Iterator[Table]:
+    """Yield the table with a row for each step that changed anything.
 
     With too few rows for all steps, it has the last ones.
     """
@@ -416,13 +421,13 @@ def _steps(facts: _Facts, room: Room) -> Table:
     if room.place == "terminal":
         cause_limit = 1
     steps = [step for step in facts.history.steps if _is_change(step)]
-    rows = [_step_row(step, cause_limit) for step in steps[-max(1, room.rows // 4) :]]
+    rows = [_step_row(step, cause_limit) for step in steps[-max(1, count) :]]
     quiet = len(facts.history.steps) - len(steps)
     quiet_note = ""
     if quiet:
         verb = "has" if quiet == 1 else "have"
         quiet_note = f"; {plural(quiet, 'step')} without a change of size {verb} no row"
-    return Table(
+    yield Table(
         (
             "step",
             "root causes",
@@ -469,11 +474,13 @@ def _step_row(step: Step, cause_limit: int) -> Row:
     )
 
 
-def _cells(facts: _Facts, columns: Sequence[str], room: Room) -> Iterator[Block]:
-    """Yield the table of all builds' artifacts, and the reasons of its gaps."""
-    footnotes = Footnotes(room.lines)
+def _cells(
+    facts: _Facts, columns: Sequence[str], notes: int, count: int
+) -> Iterator[Block]:
+    """Yield the table of the builds' artifacts, and the reasons of its gaps."""
+    footnotes = Footnotes(notes)
     last = len(columns) + 2
-    keys = fair_in_order([*facts.rows], lambda key: key.model, room.rows)
+    keys = fair_in_order([*facts.rows], lambda key: key.model, count)
     rows = listing(
         [_cell(facts, key=key, columns=columns, footnotes=footnotes) for key in keys],
         len(facts.rows),

@@ -24,19 +24,22 @@ from bot.show.blocks import (
     Block,
     Fold,
     List,
-    Listing,
     Phrase,
+    Rank,
     Room,
     Row,
     Sentence,
     Table,
+    bounded,
     by,
     code,
-    first,
     joined,
+    listed,
     listing,
+    part,
     phrase,
     section,
+    several,
     some,
     strong,
 )
@@ -88,43 +91,50 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     A terminal, whose last lines are seen first, has the sentences below the tables.
     """
     lab_sums = sums(lab)
-    leading, models = tables(lab, lab_sums, room.rows)
+    leading, models = tables(lab, lab_sums)
     grown = growths(lab.study, lab.experiment.columns)
-    result = first(
-        [*growth_answers(grown), *answers(lab, lab_sums)], room.lines, "answer"
+    targets = [*growth_answers(grown), *answers(lab, lab_sums)]
+    stack = [*beyond_stack(lab, lab_sums, room.names)]
+
+    def result(count: int) -> Iterator[Block]:
+        lines = (*targets[:count], *stack)
+        yield List(listing(lines, len(targets) + len(stack), "answer"))
+
+    answered = section("Result", part(result, room.lines, Rank.ANSWER), name="answers")
+    measured = section(
+        "",
+        several(growth_tables(grown), Rank.LINE, "build", room.names),
+        several(leading, Rank.LINE, "table"),
+        name="tables",
     )
-    stack = tuple(beyond_stack(lab, lab_sums, room.names))
-    result = Listing((*result.items, *stack), result.total + len(stack), result.noun)
-    answered = section("Result", List(result), name="answers")
-    measured = section("", *growth_tables(grown, room.names), *leading, name="tables")
-    times = section("", *time_tables(lab, room.names), name="times")
-    variants = List(
-        listing(
-            [_variant(lab, variant) for variant in lab.study.variants],
-            len(lab.study.variants),
-            "variant",
-        )
+    profiles = part(partial(time_tables, lab), room.names, Rank.ROW)
+    times = section("", profiles, name="times")
+    variants = listed(
+        [_variant(lab, variant) for variant in lab.study.variants], "variant"
     )
     question = clip(clean(lab.experiment.question), _TEXT_LIMIT)
+    missing = List(listed(unmeasured(lab, room.names), "reason"))
+    known = List(listed(remarks(lab), "remark"), small=True)
+    leads = (answered, measured, times)
+    if room.place == "terminal":
+        leads = (measured, times, answered)
     return (
         Sentence(phrase(strong(f"Lab: {clean(lab.experiment.name)}"), f". {question}")),
-        *(
-            (measured, times, answered)
-            if room.place == "terminal"
-            else (answered, measured, times)
-        ),
+        *leads,
         section(
             "Not measured",
-            List(unmeasured(lab, room.lines, room.names)),
+            bounded(missing, Rank.MESSAGE, room.lines),
             name="not-measured",
         ),
-        section(
-            "What to know", List(remarks(lab, room.lines), small=True), name="remarks"
+        section("What to know", bounded(known, Rank.LINE, room.lines), name="remarks"),
+        Fold(
+            "Every model",
+            tuple(bounded(table, Rank.ROW, room.rows) for table in models),
+            name="models",
         ),
-        Fold("Every model", tuple(models), name="models"),
         Fold(
             "Variants, and how to reproduce",
-            (variants, Sentence(_made(lab))),
+            (bounded(List(variants), Rank.ROW), Sentence(_made(lab))),
             name="variants",
         ),
     )
@@ -291,7 +301,7 @@ def _where(keys: Iterable[CellKey], names: int) -> Phrase:
     return joined(parts, "; ")
 
 
-def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
+def unmeasured(lab: Lab, names: int) -> list[Phrase]:
     """Return what was not measured, and why: a line for each reason.
 
     A build that no compiler can measure is not among them: `code-size-bot targets`
@@ -314,7 +324,7 @@ def unmeasured(lab: Lab, limit: int, names: int) -> Listing[Phrase]:
                 _where((cell.key for _, cell in cells), names),
             )
         )
-    return first(lines, limit, "reason")
+    return lines
 
 
 def _gap(cell: Cell) -> tuple[str, str]:
@@ -322,7 +332,7 @@ def _gap(cell: Cell) -> tuple[str, str]:
     return cell.status, clip(clean(cell.reason or cell.status), _WHY_LIMIT)
 
 
-def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
+def remarks(lab: Lab) -> list[Phrase]:
     """Return what a reader should know about the measurement.
 
     The remarks are about chance, outputs that differ, why nothing was timed, and notes
@@ -353,7 +363,7 @@ def remarks(lab: Lab, limit: int) -> Listing[Phrase]:
     lines += growth_notes(growths(lab.study, lab.experiment.columns))
     lines += time_notes(lab)
     lines += (phrase(clip(clean(note), _WHY_LIMIT)) for note in lab.notes)
-    return first(lines, limit, "remark")
+    return lines
 
 
 def _ran(lab: Lab) -> Iterator[str]:
@@ -416,12 +426,10 @@ def _listed(cells: Sequence[tuple[str, CellKey]]) -> Phrase:
 # Tables.
 
 
-def tables(
-    lab: Lab, lab_sums: Sequence[Sums], limit: int
-) -> tuple[list[Table], list[Table]]:
+def tables(lab: Lab, lab_sums: Sequence[Sums]) -> tuple[list[Table], list[Table]]:
     """Return the tables of sums, to lead with, and those of every model."""
     totals = [_total_table(lab, total) for total in lab_sums if total.models]
-    models = [_model_table(lab, total, limit) for total in lab_sums]
+    models = [_model_table(lab, total) for total in lab_sums]
     return totals, models
 
 
@@ -467,12 +475,12 @@ def _total_table(lab: Lab, total: Sums) -> Table:
         counted += f" ({missing} left out: not measured in every variant)"
     return Table(
         tuple(headers),
-        listing(rows, len(rows), "variant"),
+        listed(rows, "variant"),
         caption=phrase(_on(total), counted),
     )
 
 
-def _model_table(lab: Lab, total: Sums, limit: int) -> Table:
+def _model_table(lab: Lab, total: Sums) -> Table:
     extra_columns = [*gate_headers(total)]
     if _is_run(total):
         extra_columns += [_TIME, "outputs"]
@@ -481,11 +489,11 @@ def _model_table(lab: Lab, total: Sums, limit: int) -> Table:
     keys = sorted(total.cells, key=lambda key: (key[0], order[key[1]]))
     rows = [
         _model_row(total, *key, (*lab.experiment.columns, *extra_columns))
-        for key in keys[:limit]
+        for key in keys
     ]
     return Table(
         headers,
-        listing(rows, len(keys), "row"),
+        listed(rows, "row"),
         numbers_from=2,
         small=True,
         caption=_on(total),

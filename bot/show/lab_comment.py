@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from bot.core.lab import Lab
-from bot.show.blocks import FILE_TIERS, Block, Room, Sentence, Span, phrase
+from bot.show.blocks import FILE, Block, Sentence, Span, phrase
 from bot.show.comment import COMMENT_LIMIT
 from bot.show.lab import lab_blocks
-from bot.show.renderers import first_fitting, length
+from bot.show.renderers import fitting_text, length
 
-_SMALLEST = FILE_TIERS[-1]
 _FILES = "The files lab.md, lab.html and lab.json have everything."
-
-
-class _Tier(NamedTuple):
-    """How much of the answer a comment shows."""
-
-    room: Room
-    names: frozenset[str] | None = None  # of the blocks that stay; None for all
-
-
-_TIERS = (
-    *map(_Tier, FILE_TIERS),
-    _Tier(_SMALLEST, frozenset({"answers", "tables", "not-measured", "remarks"})),
-    _Tier(_SMALLEST, frozenset({"answers", "not-measured"})),
-    _Tier(_SMALLEST, frozenset()),
-)
 
 
 def lab_comment(
@@ -46,31 +29,21 @@ def lab_comment(
 
     Raises TemplateError where a template does not work.
     """
-    limit = COMMENT_LIMIT - length(f"{mark}\n")
-
-    def values_of(tier: _Tier) -> Mapping[str, object]:
-        blocks = tuple(_blocks(lab, tier=tier, notes=notes, run_url=run_url))
-        return {"answer": "lab", "blocks": blocks}
-
-    text = first_fitting(
+    text = fitting_text(
         ("lab.md.j2", "blocks.md.j2"),
-        tiers=_TIERS,
-        values=values_of,
-        fits=lambda drawn: length(drawn) <= limit,
+        tuple(_blocks(lab, notes=notes, run_url=run_url)),
+        values=lambda blocks: {"answer": "lab", "blocks": blocks},
+        limit=COMMENT_LIMIT - length(f"{mark}\n"),
         templates_dir=templates,
     )
     return f"{mark}\n{text}"
 
 
-def _blocks(
-    lab: Lab, tier: _Tier, notes: Sequence[str], run_url: str
-) -> Iterator[Block]:
-    """Yield the heading, the notes, the blocks that the tier has, and where the files are."""
-    heading, *blocks = lab_blocks(lab, tier.room)
+def _blocks(lab: Lab, notes: Sequence[str], run_url: str) -> Iterator[Block]:
+    """Yield the heading, the notes, the answer, and where the files are."""
+    heading, *blocks = lab_blocks(lab, FILE)
     yield heading
     for note in notes:
         yield Sentence(phrase(note))
-    for block in blocks:
-        if tier.names is None or getattr(block, "name", "") in tier.names:
-            yield block
+    yield from blocks
     yield Sentence(phrase(f"{_FILES} See the ", Span("workflow run", to=run_url), "."))

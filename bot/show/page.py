@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from bot.core.backends import backend_of
-from bot.core.delta import STATES, CellDelta, MetricDelta
-from bot.core.explanation import Explanation, code_change
-from bot.core.metrics import METRIC_BY_ID, code_words
-from bot.core.planned import SIDES
-from bot.core.record import Value, ends
+from bot.core.delta import STATES, CellDelta
 from bot.core.report import Report
-from bot.core.snapshot import Cell, CellKey, Dispatch
 from bot.show.addresses import (
-    EntryPoint,
-    cause_address,
     cell_address,
-    component_address,
-    dispatch_addresses,
-    entry_points,
 )
-from bot.show.alarms import finding_words
 from bot.show.blocks import (
-    SUM_CSS,
-    Block,
-    Code,
-    Fold,
-    Limits,
-    List,
-    Marked,
-    Phrase,
-    Row,
-    Sentence,
-    Span,
     Table,
-    code,
-    joined,
-    listed,
-    listing,
-    marked,
-    phrase,
-    section,
-    strong,
 )
+from bot.show.cards import PageRoom, cards
 from bot.show.change_map import (
     EMPTY,
     change_map,
@@ -57,59 +24,16 @@ from bot.show.change_map import (
 )
 from bot.show.escape import clip
 from bot.show.facts import (
-    MARKS,
     NAME_LIMIT,
-    STACK_LIMIT_BYTES,
     Facts,
     build_facts,
-    mark_of,
 )
-from bot.show.failures import failure_words, trimmed
-from bot.show.filters import (
-    UNKNOWN,
-    amount,
-    change,
-    percent,
-    plural,
-    relative,
-    share,
-    sides,
-    signed,
-)
-from bot.show.grid import GridCell, build_grid, grid_cell
-from bot.show.page_room import PageRoom, fitting
+from bot.show.fit import every_block, made
+from bot.show.grid import build_grid
 from bot.show.renderers import data_element, drawn, load, skeleton
-from bot.show.report import every_block, page_blocks
-from bot.show.root_causes import example_address
-from bot.show.run_times import run_paragraphs
-from bot.show.traces import TracedDispatch, largest_traced, trace_folds
-from bot.show.why import (
-    NUMBERS,
-    component_row,
-    diffs,
-    dispatch_line,
-    family_lines,
-    rest,
-    waterfall,
-    why_words,
-)
+from bot.show.report import page_blocks
+from bot.show.views import PAGE, as_asked
 
-_LIMITS = Limits(
-    grid_models=400,
-    grid_width=1_000_000,
-    failures=200,
-    lines=40,
-    alarms=40,
-    findings=1_000,
-    changed=1,
-    names=200,
-    commands=60,
-    causes=200,
-    whys=0,
-    dispatches=0,
-    diff_lines=0,
-    every=True,
-)
 # Of a page: what does not fit is counted, and named with the file that has it
 LARGEST_BYTES = 5_000_000
 _FRAME_BYTES = 400_000
@@ -122,27 +46,8 @@ SCRIPTS = (
     "report/cells.js",
     "report/pictures.js",
 )
-# All cells, worst first, each with its blocks.
-_ROWS = 400  # The most rows of one table
-_DIFFS = 12, 60  # The most pieces that differ, and lines of each
 # The most builds that a page shows one by one; it counts the others
 CARDS = 1_500
-# the first builds, which share the page's room however many others there are
-_WHOLE = 20
-_PART_BYTES = 20_000  # what each of them keeps, whatever the builds before it take
-_BARE_BYTES = 700
-_WHOLE_BYTES = 300_000
-"""Bytes of a build's first lines, and the room that a later build needs for more."""
-_NO_ROOM = (
-    "This page has no room for more of this build: report.json, base.json and head.json"
-    " have everything."
-)
-_FINDINGS = 12
-_CAUSES = 3
-_LINES = 12
-_REASON = 200
-_NAME = 120
-_ALWAYS = ("code", "stack frame")
 
 
 def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[str]:
@@ -156,9 +61,12 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
     """
     facts = build_facts(report)
     template = load(TEMPLATE, templates_dir)
-    grid = build_grid(facts, _LIMITS)
-    parts = page_blocks(facts, _LIMITS)
-    chosen = selection(facts)
+    grid = build_grid(facts, PAGE.grid_width, PAGE.grid_models)
+    parts = {
+        name: made(blocks)
+        for name, blocks in page_blocks(facts, as_asked(PAGE)).items()
+    }
+    chosen = chosen_builds(facts)
     least_bytes = least_shown(facts)
     tree = change_map(facts, least_bytes)
     data = ""
@@ -177,10 +85,10 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
         status=report.verdict.status,
         parts=parts,
         grid=grid,
-        cards=cards(facts, chosen=chosen, causes=_LIMITS.causes, room=room),
+        cards=cards(facts, chosen=chosen, room=room),
         room=room,
-        shown=chosen.addresses,
-        unlisted=_unlisted(chosen),
+        shown={cell_address(delta.key) for delta in chosen},
+        unlisted=_unlisted(facts, chosen),
         choices=_choices(facts, chosen),
         map=tree,
         map_words=map_words(facts, tree),
@@ -190,26 +98,27 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
     )
 
 
-def _unlisted(chosen: Selection) -> str:
+def _unlisted(facts: Facts, chosen: Sequence[CellDelta]) -> str:
     """Return a sentence about the builds that the page leaves out.
 
     Empty where it leaves out none.
     """
-    if not chosen.left_out:
+    count = len(facts.report.deltas)
+    hidden = count - len(chosen)
+    if not hidden:
         return ""
-    count = len(chosen.shown)
     return (
-        f"Of {count + chosen.left_out:,} builds this page shows the {count:,} most"
-        f" important ones. The other {chosen.left_out:,} are in report.json; the sums"
-        " and pictures above include them."
+        f"Of {count:,} builds this page shows the {len(chosen):,} most important ones."
+        f" The other {hidden:,} are in report.json; the sums and pictures above include"
+        " them."
     )
 
 
 def _choices(
-    facts: Facts, chosen: Selection
+    facts: Facts, chosen: Sequence[CellDelta]
 ) -> Mapping[str, Sequence[tuple[str, str]]]:
     """Return what builds can be filtered by: the value and the words of each choice."""
-    models = dict.fromkeys(clip(delta.key.model, NAME_LIMIT) for delta in chosen.shown)
+    models = dict.fromkeys(clip(delta.key.model, NAME_LIMIT) for delta in chosen)
     targets = sorted({facts.short[delta.key.target] for delta in facts.report.deltas})
     return {
         "models": [(name or EMPTY, name or EMPTY) for name in models],
@@ -221,39 +130,8 @@ def _choices(
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One cell: what can be seen of it before it is opened, and its blocks."""
-
-    # model, target: as they are shown; `target` is the short name
-    model: str
-    target: str
-    state: str  # one of STATES; `said`: in words
-    said: str
-    grid: GridCell  # its symbols, level and address
-    artifact: str  # base → head; `ratio`: how much more, empty where that is not known
-    ratio: str
-    css: str
-    # size, moved: of head (or base without one) and the change, in bytes, for who sorts
-    size: int
-    moved: int
-    # addresses that root causes link to and that no row of the cell has
-    anchors: tuple[str, ...]
-    blocks: tuple[Block, ...]
-
-
-class Selection(NamedTuple):
-    """The cells of a page, worst first."""
-
-    # those that are told one by one: the worst, and those that a root cause names as
-    # its largest
-    shown: tuple[CellDelta, ...]
-    left_out: int  # how many others there are
-    addresses: frozenset[str]  # of those that are shown
-
-
-def selection(facts: Facts) -> Selection:
-    """Return the builds that a page has room for.
+def chosen_builds(facts: Facts) -> list[CellDelta]:
+    """Return the builds that a page shows one by one: the worst, and causes' examples.
 
     Builds with failing findings come first, then those with warnings, then the others
     by state and changed bytes. Builds without a change come last.
@@ -272,513 +150,4 @@ def selection(facts: Facts) -> Selection:
     if len(deltas) > CARDS:
         examples = {root.example.key for root in facts.roots}
         chosen += [delta for delta in deltas[CARDS:] if delta.key in examples]
-    return Selection(
-        tuple(chosen),
-        len(deltas) - len(chosen),
-        frozenset(cell_address(delta.key) for delta in chosen),
-    )
-
-
-def cards(
-    facts: Facts, chosen: Selection, causes: int, room: PageRoom
-) -> Iterator[Card]:
-    """Yield the card of each build.
-
-    Cards come one at a time, so a page of 5,000 builds is not held in memory twice.
-    `causes`: how many root causes the page has. `room`: a build without room has its
-    first lines alone.
-    """
-    traced = largest_traced(facts)
-    linked = defaultdict[CellKey, set[str]](set)
-    for root in facts.roots:
-        if address := example_address(facts, root.example):
-            linked[root.example.key].add(address)
-    runs = run_paragraphs(facts.report.run_times)
-    for place, delta in enumerate(chosen.shown):
-        blocks = _first_lines(facts, delta)
-        blocks.append(Sentence(runs.get(delta.key, "")))
-        room_bytes = _room_of(place, len(chosen.shown), room.left_bytes)
-        is_whole = False
-        if place < _WHOLE or room_bytes > _WHOLE_BYTES:
-            whole = _whole(
-                facts,
-                delta=delta,
-                tables=_dispatches(facts, delta),
-                traced=traced,
-                causes=causes,
-            )
-            details, is_whole = fitting(whole, room_bytes)
-            blocks += details
-            linked[delta.key] -= _row_addresses(details)
-        if not is_whole:
-            blocks.append(Sentence(_NO_ROOM, small=True))
-        yield _card(facts, delta, blocks, sorted(linked[delta.key]))
-
-
-def _first_lines(facts: Facts, delta: CellDelta) -> list[Block]:
-    """Return why a build was not measured, and its findings."""
-    reason = ""
-    if delta.reason:
-        reason = f"Not measured: {delta.reason}"
-    blocks: list[Block] = [Sentence(reason)]
-    for finding in facts.findings.get(delta.key, ())[:_FINDINGS]:
-        text = finding_words(facts, finding, named=False)
-        blocks.append(Sentence(phrase(f"{MARKS[mark_of(finding)]} ", text)))
-    return blocks
-
-
-def _room_of(place: int, count: int, left_bytes: int) -> int:
-    """Return the bytes for the details of the build at a place.
-
-    The first lines of this and the later builds have their room, and so do the parts of
-    the first builds that are still to come.
-    """
-    room_bytes = left_bytes - (count - place) * _BARE_BYTES
-    waiting = min(_WHOLE, count) - place - 1
-    if waiting > 0:
-        room_bytes -= waiting * min(_PART_BYTES, room_bytes // (waiting + 1))
-    return room_bytes
-
-
-def _row_addresses(blocks: Sequence[Block]) -> set[str]:
-    """Return the addresses of all rows of tables in blocks."""
-    addresses = set[str]()
-    for block in every_block(blocks):
-        if isinstance(block, Table):
-            addresses.update(marked(row).address for row in block.rows)
-    return addresses
-
-
-def _card(
-    facts: Facts, delta: CellDelta, blocks: Sequence[Block], anchors: Sequence[str]
-) -> Card:
-    """Return the card of a build; its artifact is unknown where no side measured it."""
-    base: Value = None
-    head: Value = None
-    moved = 0
-    ratio = ""
-    artifact = delta.metrics.get("artifact_bytes")
-    if artifact:
-        base, head = artifact.sides
-        moved = artifact.change or 0
-        if moved or artifact.is_open:
-            ratio = relative(base, head)
-    largest = base
-    if head is not None:
-        largest = head
-    size = 0
-    if largest is not None:
-        size = ends(largest)[1]
-    return Card(
-        model=clip(delta.key.model, NAME_LIMIT),
-        target=facts.short[delta.key.target],
-        state=delta.state,
-        said=_state_text(facts, delta),
-        grid=grid_cell(facts, delta.key),
-        artifact=sides(base, head),
-        ratio=ratio,
-        css=css_of(moved),
-        size=size,
-        moved=moved,
-        anchors=tuple(anchors),
-        blocks=tuple(blocks),
-    )
-
-
-def _state_text(facts: Facts, delta: CellDelta) -> str:
-    text = facts.state_words[delta.state]
-    if delta.unstable:
-        return f"{text}; non-deterministic"
-    if delta.state != "same":
-        return text
-    if delta.identical:
-        return "bit-identical"
-    return "equal in every metric"
-
-
-def _whole(
-    facts: Facts,
-    delta: CellDelta,
-    tables: tuple[Table, Table],
-    traced: Collection[TracedDispatch],
-    causes: int,
-) -> Iterator[Block]:
-    """Yield what a build is made of.
-
-    `tables`: that of the dispatches that changed, and that of all.
-    """
-    backend = facts.backends.get(delta.key.target, "")
-    explanation = facts.report.explanations.get(delta.key)
-    changed, entries = tables
-    yield from _failures(delta)
-    traces = list[Fold]()
-    if explanation:
-        traces += trace_folds(delta, explanation, traced)
-        parts = _cause_shares(facts, delta.key, causes)
-        sentences = (phrase(why_words(explanation), "."), rest(explanation), parts)
-        yield Sentence(joined(filter(None, sentences), " "))
-        passed = [
-            dispatch
-            for dispatch in explanation.dispatches
-            if dispatch.passed is not None
-        ]
-        untold = len(passed) - len(traces)
-        if untold:
-            passes = (
-                f"the passes of {plural(untold, 'dispatch')}: use code-size-bot trace"
-            )
-            yield Sentence(f"This page has no room for {passes}.", small=True)
-    beside = section(
-        "",
-        *_stack(delta.metrics.get("stack_alloca_bytes"), backend),
-        *_falls(explanation),
-        css="beside",
-    )
-    metrics = section("", *_metrics(facts, delta))
-    if metrics or beside:
-        yield section("", metrics, beside, css="sides")
-    yield section(
-        f"Dispatches that changed ({changed.rows.total:,})" if changed else "", changed
-    )
-    yield from traces
-    if explanation:
-        yield from _differing_pieces(explanation)
-        yield from _made_of(delta, explanation, backend)
-    yield Fold(
-        f"All dispatches ({plural(len(entries.rows.items), 'entry point')})",
-        (entries,),
-        css="entries",
-    )
-    yield from _commands(delta)
-
-
-def _failures(delta: CellDelta) -> Iterator[Fold]:
-    """Yield the error of each side that does not compile."""
-    for side, cell in (("base", delta.base), ("head", delta.head)):
-        if cell and cell.failure:
-            message = Code(trimmed(cell.failure.message, _LINES)[0], language="text")
-            yield Fold(
-                phrase(strong(side), ": ", failure_words(cell)),
-                (message,),
-                is_open=side == "head" and delta.state == "newly-broken",
-            )
-
-
-def _cause_shares(facts: Facts, key: CellKey, causes: int) -> Phrase:
-    """Return the shares of the largest root causes in a build's change.
-
-    `causes`: how many root causes the page has. Empty where none of them is among the
-    largest.
-    """
-    sizes = facts.causes.get(key, ())
-    total = sum(size for size, _ in sizes)
-    parts = list[Phrase]()
-    for size, number in sizes[:_CAUSES]:
-        if 0 < number <= causes:
-            link = Span(f"cause {number}", to=cause_address(number))
-            parts.append(phrase(link, f" ({share(size / total)})"))
-    if not parts:
-        return ()
-    return phrase("Of this build's change: ", joined(parts, ", "))
-
-
-def _differing_pieces(explanation: Explanation) -> Iterator[Fold]:
-    """Yield the smallest differing piece of each dispatch that has one."""
-    for name, text, hidden_lines in diffs(explanation.dispatches, *_DIFFS):
-        cut = ""
-        if hidden_lines:
-            cut = f"and {plural(hidden_lines, 'more line')}, in report.json"
-        yield Fold(
-            phrase("The smallest piece of ", code(name), " that differs"),
-            (Code(text, "diff"), Sentence(cut, small=True)),
-            css="diff",
-        )
-
-
-def _commands(delta: CellDelta) -> Iterator[Fold]:
-    """Yield the command of each side, or the one that both have."""
-    base = delta.base.command if delta.base else ""
-    head = delta.head.command if delta.head else ""
-    commands = {"base": base, "head": head}
-    if base == head:
-        commands = {"both": head}
-    for side, command in commands.items():
-        of_side = ""
-        if all(commands.values()) and len(commands) > 1:
-            of_side = f" of {side}"
-        yield Fold(f"The exact command{of_side}", (Code(command),), css="command")
-
-
-def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
-    """Yield the metrics that changed, those that did not, and the unknown ones."""
-    metrics = [
-        metric
-        for metric in delta.metrics.values()
-        if (metric.base, metric.head) != (None, None)
-    ]
-    changed = list[Marked]()
-    equal = list[Row]()
-    for value in metrics:
-        metric = value.quantity
-        label = facts.label(metric, delta.key)
-        base, head = (amount(side, metric.unit) for side in value.sides)
-        if value.base != value.head or value.is_open:
-            texts = (label, base, head, change(*value.sides, metric.unit))
-            css = ""
-            if metric.exact:
-                css = css_of(value.change)
-            changed.append(Marked(texts, css=css))
-        else:
-            equal.append((label, head))
-    yield Table(("metric", "base", "head", "change"), listed(changed), css="metrics")
-    inside: list[Block] = [
-        Table(("metric", "both sides"), listed(equal), css="metrics")
-    ]
-    if metrics:
-        for labels, reason in _absent(delta, metrics):
-            inside.append(Sentence(f"n/a: {labels} ({reason})", small=True))
-    title = "Unknown metrics"
-    if equal:
-        title = f"{plural(len(equal), 'metric')} with the same value on both sides"
-    yield Fold(title, tuple(inside), is_open=delta.state == "same" or not changed)
-
-
-def _absent(
-    delta: CellDelta, metrics: Sequence[MetricDelta]
-) -> Iterator[tuple[str, str]]:
-    """Yield the labels of all metrics but the given ones, together by their reason."""
-    quantities = METRIC_BY_ID | {
-        metric.id: metric.quantity for metric in delta.metrics.values()
-    }
-    unknown = quantities.keys() - {metric.id for metric in metrics}
-    reasons = dict.fromkeys(unknown, "not in the snapshot")
-    for cell in (delta.base, delta.head):
-        for name, reason in (cell.reasons if cell else {}).items():
-            if name in reasons:
-                reasons[name] = reason
-    labels = defaultdict[str, list[str]](list)
-    for name, quantity in quantities.items():
-        if name in reasons:
-            labels[reasons[name]].append(quantity.label)
-    for reason, names in labels.items():
-        yield ", ".join(names), clip(reason, _REASON)
-
-
-def _stack(value: MetricDelta | None, backend: str) -> Iterator[Block]:
-    """Yield the stack allocations against what the compiler allows on a CPU."""
-    if value is None or not backend_of(backend).has_stack_gate:
-        return
-    lines = [
-        f"{side}: {amount(size)},"
-        f" {percent(ends(size)[1] / STACK_LIMIT_BYTES).removeprefix('+')} of the limit"
-        for side, size in zip(SIDES, value.sides, strict=True)
-        if size is not None
-    ]
-    about = (
-        "Largest sum of stack allocations in one function; the compiler allows"
-        f" {amount(STACK_LIMIT_BYTES)}."
-    )
-    yield section(
-        "Stack against the limit",
-        List(listed(lines)),
-        Sentence(about if lines else "", small=True),
-    )
-
-
-def _falls(explanation: Explanation | None) -> Iterator[Block]:
-    rows = list[Row | Marked]()
-    for cause, size, parts in waterfall(explanation) if explanation else ():
-        rows.append(
-            (cause, size, ", ".join(f"{part} {grown}" for part, grown in parts))
-        )
-    if rows:  # the last one is the sum
-        rows[-1] = Marked(marked(rows[-1]).texts, css=SUM_CSS)
-    headers = ("cause", "change", "parts of the artifact outside of dispatches")
-    table = Table(headers, listed(rows), sentences=2, css="falls")
-    yield section("The artifact's change by cause" if rows else "", table)
-
-
-def _dispatches(facts: Facts, delta: CellDelta) -> tuple[Table, Table]:
-    """Return the table of dispatches that changed, and that of all entry points.
-
-    An address has one row.
-    """
-    explanation = facts.report.explanations.get(delta.key)
-    backend = facts.backends.get(delta.key.target, "")
-    addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
-    changed = Table(("",))
-    if explanation:
-        changed = _changed(explanation, backend, addresses)
-    entries = _entries(
-        delta,
-        backend=backend,
-        addresses=addresses,
-        elsewhere={marked(row).address for row in changed.rows},
-    )
-    return changed, entries
-
-
-def _changed(
-    explanation: Explanation, backend: str, addresses: Mapping[EntryPoint, str]
-) -> Table:
-    lines = [dispatch_line(dispatch) for dispatch in explanation.dispatches[:_ROWS]]
-    two = len(_ALWAYS)
-    labels = [*_ALWAYS]
-    for _, label, _ in NUMBERS:
-        differs = any(line.numbers[label].differs for line in lines)
-        if label not in _ALWAYS and differs:
-            labels.append(label)
-    names = [_number_header(label, backend) for label in labels]
-    headers = (
-        "dispatch",
-        "change",
-        *names[:two],
-        "what differs",
-        "cause",
-        "component",
-        *names[two:],
-        "matched by",
-    )
-    rows = list[Marked]()
-    unplaced = dict(addresses)
-    for dispatch, line in zip(explanation.dispatches, lines, strict=False):
-        numbers = [line.numbers[label].text for label in labels]
-        size = code_change(dispatch)
-        entry_point = dispatch.head or dispatch.base
-        note = "; ".join(filter(None, (line.note, line.passed)))
-        grown = UNKNOWN
-        if size is not None:
-            grown = signed(size)
-        address = ""
-        if entry_point:
-            address = unplaced.pop((entry_point.executable, entry_point.name), "")
-        texts = (
-            line.name,
-            grown,
-            *numbers[:two],
-            note,
-            line.cause,
-            line.component,
-            *numbers[two:],
-            line.matched,
-        )
-        rows.append(Marked(texts, address, css_of(size)))
-    entries = listing(rows, len(explanation.dispatches), "dispatch")
-    return Table(
-        headers, entries, sentences=4, unnumbered=(5, 6, len(headers) - 1), css="told"
-    )
-
-
-def _entries(
-    delta: CellDelta,
-    backend: str,
-    addresses: Mapping[EntryPoint, str],
-    elsewhere: Collection[str],
-) -> Table:
-    """Return the table of entry points.
-
-    `elsewhere`: addresses that have another row.
-    """
-    base_dispatches = _by_entry_point(delta.base)
-    head_dispatches = _by_entry_point(delta.head)
-    pairs = [
-        (base_dispatches.get(point), head_dispatches.get(point)) for point in addresses
-    ]
-    dispatches = [dispatch for pair in pairs for dispatch in pair]
-    columns = [
-        number
-        for number in NUMBERS
-        if any(
-            getattr(dispatch, number[0], None) is not None for dispatch in dispatches
-        )
-    ]
-    rows = []
-    for address, (base, head) in zip(addresses.values(), pairs, strict=True):
-        # values of one side alone are of both
-        old = base or head
-        new = head or base
-        only = ""
-        if not base:
-            only = " (only on head)"
-        elif not head:
-            only = " (only on base)"
-        values = [
-            sides(getattr(old, field), getattr(new, field), unit)
-            for field, _, unit in columns
-        ]
-        names = ("", "")
-        if new:
-            names = (clip(new.name, 100) + only, clip(new.kind, 40))
-        row_address = address
-        if address in elsewhere:
-            row_address = ""
-        rows.append(Marked((*names, *values), row_address))
-    headers = (_number_header(label, backend) for _, label, _ in columns)
-    return Table(
-        ("entry point", "kind", *headers),
-        listed(rows, "entry point"),
-        numbers_from=2,
-        css="dispatches",
-    )
-
-
-def _by_entry_point(cell: Cell | None) -> dict[EntryPoint, Dispatch]:
-    if cell is None:
-        return {}
-    return {
-        (dispatch.executable, dispatch.name): dispatch for dispatch in cell.dispatches
-    }
-
-
-def _number_header(label: str, backend: str) -> str:
-    """Return the header of a number; that of the code depends on the backend."""
-    if label == "code":
-        return code_words(label, backend)
-    return label
-
-
-def css_of(size: int | None) -> str:
-    """Return `up` for what grew, `down` for what shrank."""
-    if not size:
-        return ""
-    if size > 0:
-        return "up"
-    return "down"
-
-
-def _made_of(
-    delta: CellDelta, explanation: Explanation, backend: str
-) -> Iterator[Block]:
-    """Yield the components down to the model's own names, and the families."""
-    head = delta.head or delta.base
-    names = {part.name for part in explanation.tree}
-    tree = list[Marked]()
-    for part in explanation.tree[:_ROWS]:
-        # below a component that has a row of its own, a name loses what they share
-        above = [
-            end
-            for end, char in enumerate(part.name)
-            if char == "." and part.name[:end] in names
-        ]
-        tail = part.name
-        if above:
-            tail = part.name[above[-1] + 1 :]
-        _, *sizes = component_row(part)
-        address = component_address(delta.key, part.name)
-        css = css_of(part.change("code_bytes"))
-        name = f"{'· ' * len(above)}{clip(tail, _NAME)}"
-        tree.append(Marked((name, *sizes), address, css))
-    headers = (
-        "component",
-        "dispatch sites",
-        f"{code_words('code', backend)}, base → head",
-        "stack frame, base → head",
-    )
-    table = Table(
-        headers, listing(tree, len(explanation.tree), "component"), css="tree"
-    )
-    yield Fold(f"Components ({len(explanation.tree):,})", (table,))
-    families = family_lines(head.families if head else (), _ROWS, roomy=True)
-    yield Fold(
-        f"What deduplication left behind ({families.total:,})", (List(families),)
-    )
+    return chosen

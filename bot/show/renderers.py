@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import jinja2
 from jinja2.runtime import Context
@@ -28,7 +28,7 @@ from rich.text import Text
 from bot.errors import TemplateError
 from bot.show import escape, filters
 from bot.show.blocks import (
-    FILE_TIERS,
+    FILE,
     PAGE,
     Block,
     Code,
@@ -47,13 +47,17 @@ from bot.show.blocks import (
 )
 from bot.show.escape import clean, clean_block
 from bot.show.filters import plural
+from bot.show.fit import fit, made
 from bot.show.narrow import narrowed
+from bot.show.sizes import block_bytes
 from bot.system.files import write_atomically
 
 _NUMBERS = (
     *(filters.amount, filters.human, filters.signed, filters.percent),
     *(filters.relative, filters.sides, filters.change, filters.plural),
 )
+_MARGIN = 0.98
+"""The share of the room that `fit` aims at, as it estimates what blocks take."""
 _BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
 # A template may raise an error of any of these kinds; any other error is ours.
 _FAULTS = (
@@ -357,9 +361,6 @@ def _place(error: Exception, template: jinja2.Template) -> str:
     return place
 
 
-_Room = TypeVar("_Room")
-
-
 def length(text: str) -> int:
     """Return the length of a text in UTF-16 units, which GitHub's limits are taken in.
 
@@ -368,36 +369,38 @@ def length(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def first_fitting(
+def fitting_text(
     names: str | Sequence[str],
-    tiers: Sequence[_Room],
-    values: Callable[[_Room], Mapping[str, Any]],
-    fits: Callable[[str], bool],
+    blocks: Sequence[Block],
+    values: Callable[[tuple[Block, ...]], Mapping[str, Any]],
+    limit: int,
+    size: Callable[[str], int] = length,
     templates_dir: Path | None = None,
-    check: Callable[[str, str], None] = lambda _text, _file: None,
 ) -> str:
-    """Draw a template with the first room of `tiers` in which its text fits.
+    """Draw blocks with a template, shortened until the text fits.
 
-    Where a user's template does not fit with any room, the default one is drawn.
+    Where no shorter form fits a user's template, the default one is drawn.
 
     `names`: the first template of these that exists is drawn. `values` gives the values
-    of the template by the room. `check` takes the text and the template's file, and
-    raises TemplateError for a text that cannot be used.
+    of the template by the blocks to draw. `limit`: the largest `size` of the text.
 
     Raises:
         TemplateError: A template does not work.
     """
     template = load(names, templates_dir)
-    for room in tiers:
-        text = draw(template, **values(room))
-        check(text, str(template.filename))
-        if fits(text):
+    shortened = blocks
+    while True:
+        text = draw(template, **values(made(shortened)))
+        if size(text) <= limit:
             return text
+        longer = shortened
+        room_bytes = sum(map(block_bytes, longer)) * _MARGIN * limit / size(text)
+        shortened = fit(longer, room_bytes)
+        if shortened == longer:
+            break
     if templates_dir is None:
         raise AssertionError(f"{template.name} is too large even in its smallest form")
-    return first_fitting(
-        names, tiers=tiers, values=values, fits=fits, templates_dir=None, check=check
-    )
+    return fitting_text(names, blocks, values, limit, size)
 
 
 def utf8_bytes(text: str) -> int:
@@ -600,14 +603,12 @@ def markdown(
     """
     names = f"{answer}.md.j2", "blocks.md.j2"
 
-    def drawn_with(room: Room) -> Mapping[str, object]:
-        return {"answer": answer, "blocks": blocks(room)}
-
-    return first_fitting(
+    return fitting_text(
         names,
-        tiers=FILE_TIERS,
-        values=drawn_with,
-        fits=lambda text: utf8_bytes(text) <= limit_bytes,
+        blocks(FILE),
+        values=lambda shown: {"answer": answer, "blocks": shown},
+        limit=limit_bytes,
+        size=utf8_bytes,
         templates_dir=templates_dir,
     )
 
@@ -640,7 +641,7 @@ def write_answer(
             answer, blocks=blocks, limit_bytes=limit_bytes, templates_dir=templates_dir
         ).encode(),
     )
-    page_blocks = blocks(PAGE)
+    page_blocks = made(blocks(PAGE))
     values = {
         "answer": answer,
         "blocks": page_blocks,
@@ -663,7 +664,7 @@ def write_answer(
 
 def print_blocks(blocks: Sequence[Block], console: Console) -> None:
     """Print blocks on a terminal; the files have what it has no room for."""
-    for block in blocks:
+    for block in made(blocks):
         for part in _parts(block, console.width) if block else ():
             console.print(
                 part, soft_wrap=isinstance(part, Text) and part.no_wrap is True

@@ -8,9 +8,9 @@ each with its own room.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from rich.console import Console
 
@@ -36,19 +36,22 @@ from bot.show.alarms import (
 from bot.show.blocks import (
     Block,
     Fold,
-    Limits,
     List,
+    Part,
     Phrase,
+    Rank,
     Row,
     Sentence,
     Span,
     Table,
     Words,
+    bounded,
     code,
     fair_in_order,
     joined,
     listed,
     listing,
+    part,
     phrase,
     plain,
     section,
@@ -71,13 +74,15 @@ from bot.show.facts import (
 )
 from bot.show.failures import failed_builds, unmeasured
 from bot.show.filters import amount, plural, share
-from bot.show.grid import build_grid, grid_tables
+from bot.show.fit import left_out
+from bot.show.grid import grid_blocks
 from bot.show.headline import headline
 from bot.show.measures import measures_table
 from bot.show.renderers import print_blocks
 from bot.show.root_causes import leading, root_lines, unexplained_words
 from bot.show.run_times import NO_ROWS, RunRows, run_notes, run_rows
 from bot.show.totals import everything
+from bot.show.views import View, as_asked, terminal_view
 
 _BROKE_CHARS = 1_000
 _LOUD = 2
@@ -92,65 +97,54 @@ _SIZED = (
 )
 
 
-def report_blocks(facts: Facts, limits: Limits, where: str = "") -> Blocks:
-    """Return the whole report, in the order in which it is read.
-
-    `where`: the place where a reader finds what this size leaves out.
-    """
-    grid = build_grid(facts, limits)
-    size = (
-        f"{plural(grid.models.total, 'model')} ×"
-        f" {plural(len(facts.measured_targets), 'target')}"
-    )
-    grid_fold = Fold(
-        phrase(f"Every build: {size}"),
-        (*grid_tables(grid), *_unmeasured(facts, limits)),
+def report_blocks(facts: Facts, view: View) -> Blocks:
+    """Return the whole report, in the order in which it is read."""
+    models = {
+        delta.key.model
+        for delta in facts.report.deltas
+        if delta.key.target in facts.measured_targets
+    }
+    targets = plural(len(facts.measured_targets), "target")
+    builds = Fold(
+        phrase(f"Every build: {plural(len(models), 'model')} × {targets}"),
+        (_grid(facts, view), _unmeasured(facts, view)),
         name="grid",
     )
-    folds = [
-        grid_fold,
-        changed_builds(facts, limits),
-        findings(facts, limits),
-        compared(facts, limits),
-    ]
     if facts.report.adoption:
-        folds[0] = _measured_first(facts, limits)
-    if limits.details:
-        folds[0] = replace(
-            folds[0], blocks=(*folds[0].blocks, deduplication_table(facts, limits))
-        )
-    screen = first_screen(facts, limits)
-    closed = [
-        block for block in screen if isinstance(block, Fold) and not block.is_open
-    ]
-    missing = _missing([*closed, *folds])
-    summary: Phrase = ()
-    if missing and where:
-        summary = phrase(
-            f"Shortened to fit. Left out here: {missing}; {where} have everything."
-        )
-    last = replace(
-        folds[-1],
-        blocks=(*folds[-1].blocks, Sentence(summary, small=True, name="left-out")),
+        builds = _measured_first(facts, view)
+    if view.details:
+        inside = (*builds.blocks, deduplication_table(facts, view))
+        builds = replace(builds, blocks=inside)
+    return (
+        *first_screen(facts, view),
+        builds,
+        changed_builds(facts, view),
+        findings(facts, view),
+        compared(facts, view),
     )
-    return (*screen, *folds[:-1], last)
 
 
-def _missing(blocks: Sequence[Block]) -> str:
-    """Return how many lines and rows lists and tables have no room for, by their noun.
+def _grid(facts: Facts, view: View) -> Part:
+    tables = partial(grid_blocks, facts, view.grid_width)
+    return part(tables, view.grid_models, Rank.LINE)
 
-    Stories do not count: they have only the largest parts anyway.
+
+def with_left_out(blocks: Blocks, where: str) -> Blocks:
+    """Return a report that says at its end what has no room in its folds.
+
+    `where`: the place where a reader finds that.
     """
-    counts = Counter[str]()
-    for block in every_block(blocks):
-        if isinstance(block, List) and block.lines:
-            counts[block.lines.noun] += block.lines.more
-        elif isinstance(block, Table) and block.rows:
-            counts[block.rows.noun] += block.rows.more
-    return ", ".join(plural(count, noun) for noun, count in counts.items() if count)
+    *others, last = blocks
+    folds = [block for block in blocks if isinstance(block, Fold) and not block.is_open]
+    missing = left_out(folds)
+    if not missing or not isinstance(last, Fold):
+        return blocks
+    words = f"Shortened to fit. Left out here: {missing}; {where} have everything."
+    sentence = Sentence(words, small=True, name="left-out")
+    return (*others, replace(last, blocks=(*last.blocks, sentence)))
 
 
-def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
+def page_blocks(facts: Facts, view: View) -> Mapping[str, Blocks]:
     """Return what a page has beside pictures, grid and builds, by where it stands."""
     compilers = (
         side.compiler.metrics for side in (facts.report.base, facts.report.head)
@@ -159,22 +153,22 @@ def page_blocks(facts: Facts, limits: Limits) -> Mapping[str, Blocks]:
     meanings = List(
         listed(phrase(f"{metric.label}: {metric.about}") for metric in metrics)
     )
-    below = replace(compared(facts, limits), is_open=True)
-    groups = alarms(facts, limits)
+    below = replace(compared(facts, view), is_open=True)
+    groups = alarms(facts, view)
     return {
         "header": (_verdict(facts), _changes(facts)),
-        "alarms": (*_failing(facts, groups, limits), *_warnings(facts, groups, limits)),
-        "totals": (_measures(facts, limits), folded_line(facts, limits)),
-        "why": (_why(facts, limits),),
+        "alarms": (*_failing(facts, groups, view), *_warnings(facts, groups, view)),
+        "totals": (_measures(facts, view), folded_line(facts, view)),
+        "why": (_why(facts, view),),
         "next": (
-            *_remarks(facts, limits),
-            _next(facts, groups, limits),
-            reproduce(facts, limits),
+            *_remarks(facts, view),
+            _next(facts, groups, view),
+            reproduce(facts, view),
         ),
-        "unmeasured": _unmeasured(facts, limits),
+        "unmeasured": (_unmeasured(facts, view),),
         "sections": (
-            findings(facts, limits),
-            deduplication_table(facts, limits),
+            findings(facts, view),
+            deduplication_table(facts, view),
             below,
             Fold("What the metrics mean", (meanings,), name="metrics"),
         ),
@@ -186,37 +180,27 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
 
     `quiet`: print the verdict alone.
     """
-    limits = Limits(
-        grid_models=40,
-        grid_width=max(console.width, 40) * 13 // 10,
-        failures=4,
-        lines=6,
-        alarms=10,
-        findings=10,
-        changed=1,
-        names=12,
-        commands=1,
-        causes=4,
-        terminal=True,
-    )
+    view = as_asked(terminal_view(console.width))
     facts = build_facts(report)
     if quiet:
         print_blocks((_verdict(facts),), console)
         return
-    grid = build_grid(facts, limits)
+    grid: Blocks = (_grid(facts, view),)
+    drawn_states = {
+        delta.state
+        for delta in facts.report.deltas
+        if delta.key.target in facts.measured_targets
+    }
+    if drawn_states <= {"same"}:
+        grid = ()
     blocks = (
-        *first_screen(facts, limits),
-        section(
-            "",
-            *(() if grid.settled else grid_tables(grid)),
-            *_unmeasured(facts, limits),
-            name="grid",
-        ),
-        failed_builds(facts, "newly-broken", limits),
-        failed_builds(facts, "broken", limits),
+        *first_screen(facts, view),
+        section("", *grid, _unmeasured(facts, view), name="grid"),
+        failed_builds(facts, "newly-broken", view),
+        failed_builds(facts, "broken", view),
         section(
             "Notes",
-            List(listed(map(phrase, notes(facts.report, limits)))),
+            List(listed(notes(facts.report)[: view.failures])),
             name="notes",
         ),
     )
@@ -226,27 +210,27 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
 # The first screen.
 
 
-def first_screen(facts: Facts, limits: Limits) -> Blocks:
+def first_screen(facts: Facts, view: View) -> Blocks:
     """Return the first screen: verdict, measures, causes, next step and commands.
 
     What to do about failing builds stands directly below them. On a terminal it stands
     at the end, where a reader looks.
     """
-    groups = alarms(facts, limits)
-    next_step = (_next(facts, groups, limits),)
-    is_first = facts.report.verdict.status == "fail" and not limits.terminal
+    groups = alarms(facts, view)
+    next_step = (_next(facts, groups, view),)
+    is_first = facts.report.verdict.status == "fail" and not view.terminal
     return (
         _verdict(facts),
         _changes(facts),
-        *_failing(facts, groups, limits),
+        *_failing(facts, groups, view),
         *(next_step if is_first else ()),
-        _measures(facts, limits),
-        folded_line(facts, limits),
-        _why(facts, limits),
-        *_remarks(facts, limits),
+        _measures(facts, view),
+        folded_line(facts, view),
+        _why(facts, view),
+        *_remarks(facts, view),
         *(() if is_first else next_step),
-        *_warnings(facts, groups, limits),
-        *(() if limits.terminal else (reproduce(facts, limits),)),
+        *_warnings(facts, groups, view),
+        *(() if view.terminal else (reproduce(facts, view),)),
     )
 
 
@@ -315,26 +299,26 @@ def _changes(facts: Facts) -> Fold:
     )
 
 
-def _measures(facts: Facts, limits: Limits) -> Fold:
+def _measures(facts: Facts, view: View) -> Fold:
     """Return the measures of each target that changed, and a line about the others."""
     table, quiet = measures_table(facts)
     is_measured = everything(facts.report).cells or quiet or facts.report.adoption
     if not is_measured:
         quiet = phrase("No artifact to compare: no build was measured on both sides.")
     return section(
-        "Measures by target" if limits.every else "",
+        "Measures by target" if view.every else "",
         table,
         Sentence(quiet, small=True),
         name="totals",
     )
 
 
-def _why(facts: Facts, limits: Limits) -> Fold:
+def _why(facts: Facts, view: View) -> Fold:
     """Return the causes.
 
     On a page the few that hold most of the bytes, and the others below them.
     """
-    lines = root_lines(facts, limits)
+    lines = root_lines(facts, view)
     roots = facts.roots
     shares = [
         root.share for root in roots[: len(lines.items)] if root.share is not None
@@ -343,7 +327,7 @@ def _why(facts: Facts, limits: Limits) -> Fold:
     if shares:
         of_all = f"{share(sum(shares))} of the total change"
     unexplained = Sentence(unexplained_words(facts), small=True, name="unexplained")
-    if not limits.every:
+    if not view.every:
         range_text = ""
         if lines.more:
             range_text = f"the first {len(lines.items)} of {lines.total}"
@@ -362,32 +346,30 @@ def _why(facts: Facts, limits: Limits) -> Fold:
     return section("Causes", first, below, unexplained, name="causes")
 
 
-def _failing(
-    facts: Facts, groups: Sequence[AlarmGroup], limits: Limits
-) -> Iterator[Block]:
+def _failing(facts: Facts, groups: Sequence[AlarmGroup], view: View) -> Iterator[Block]:
     """Yield builds that newly fail to compile, failing findings, and acceptances."""
     for group in groups:
         if group.title in (BROKEN, OVER):
             name = "alarms"
             runs = run_rows(facts)
-            notes = tuple(run_notes(facts, limits))
+            notes = tuple(run_notes(facts, view))
             if group.title == BROKEN:
                 name = "not-compiling"
                 runs = NO_ROWS
                 notes = ()
             yield section(
                 counted(group.title, group.cells, facts),
-                *_alarm_blocks(group, limits, runs),
+                part(partial(_alarm_blocks, group, runs), view.alarms, Rank.ANSWER),
                 *notes,
                 name=name,
             )
-    yield Sentence(accepted_words(facts, limits), name="accepted")
-    yield Sentence(grown_words(facts, limits), name="grown")
+    yield Sentence(accepted_words(facts, view), name="accepted")
+    yield Sentence(grown_words(facts, view), name="grown")
 
 
-def _alarm_blocks(group: AlarmGroup, limits: Limits, runs: RunRows = NO_ROWS) -> Blocks:
+def _alarm_blocks(group: AlarmGroup, runs: RunRows, count: int) -> Blocks:
     """Return the table of a group, and what its footnote means where there is one."""
-    table = alarm_table(group, limits, runs)
+    table = alarm_table(group, count, runs)
     has_unconfirmed = any(
         plain(cell).endswith(UNCONFIRMED) for row in table.texts for cell in row
     )
@@ -398,39 +380,39 @@ def _alarm_blocks(group: AlarmGroup, limits: Limits, runs: RunRows = NO_ROWS) ->
 
 
 def _warnings(
-    facts: Facts, groups: Sequence[AlarmGroup], limits: Limits
+    facts: Facts, groups: Sequence[AlarmGroup], view: View
 ) -> Iterator[Block]:
     """Yield the folded table of warnings: they block nothing."""
     for group in groups:
         if group.title in (WARNED, ACCEPTED):
             title = plain(counted(group.title, group.cells, facts))
+            table = partial(_alarm_blocks, group, NO_ROWS)
             yield Fold(
                 title,
-                _alarm_blocks(group, limits),
-                is_open=limits.every or limits.terminal,
+                (part(table, view.alarms, Rank.ANSWER),),
+                is_open=view.every or view.terminal,
                 name="warnings",
             )
 
 
-def _remarks(facts: Facts, limits: Limits) -> Iterator[Block]:
+def _remarks(facts: Facts, view: View) -> Iterator[Block]:
     """Yield the notes on how the report was made."""
-    remarks = notes(facts.report, limits)
-    if limits.every:
-        remark_list = List(
-            listing(map(phrase, remarks), remarks.total, "note"), name="note"
-        )
-        yield section("Notes", remark_list, name="notes")
+    remarks = notes(facts.report)
+    if view.every:
+        remark_list = List(listed(remarks, "note"), name="note")
+        shown = bounded(remark_list, Rank.LINE, view.failures)
+        yield section("Notes", shown, name="notes")
     else:
         yield from (
-            Sentence(phrase(f"Note: {note}"), small=True, name="note")
-            for note in remarks.items[:_LOUD]
+            Sentence(phrase("Note: ", note), small=True, name="note")
+            for note in remarks[:_LOUD]
         )
 
 
-def _next(facts: Facts, groups: Sequence[AlarmGroup], limits: Limits) -> Fold:
+def _next(facts: Facts, groups: Sequence[AlarmGroup], view: View) -> Fold:
     """Return what to do, by whom, and where to read on."""
     links: Phrase = ()
-    if not limits.terminal:
+    if not view.terminal:
         links = _links(facts)
     step = _next_step(facts, groups)
     if not step:
@@ -570,27 +552,25 @@ def _links(facts: Facts) -> Phrase:
     return ()
 
 
-def _unmeasured(facts: Facts, limits: Limits) -> Blocks:
-    return (
-        section("Not measured", List(unmeasured(facts, limits)), name="unmeasured"),
-    )
+def _unmeasured(facts: Facts, view: View) -> Fold:
+    reasons = List(listed(unmeasured(facts, view.names), "reason"))
+    shown = bounded(reasons, Rank.LINE, view.findings)
+    return section("Not measured", shown, name="unmeasured")
 
 
-def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Yield the blocks and what is in them, but not the parts of stories."""
-    for block in blocks:
-        yield block
-        if isinstance(block, Fold) and block.name != "story":
-            yield from every_block(block.blocks)
-
-
-def _measured_first(facts: Facts, limits: Limits) -> Fold:
+def _measured_first(facts: Facts, view: View) -> Fold:
     """Return the fold with the size of every build."""
     cells = [cell for cell in facts.report.head.cells if cell.status != "unsupported"]
-    rows = list[Row]()
-    for cell in fair_in_order(cells, lambda cell: cell.key.model, limits.findings):
-        values = (amount(value_of(cell, id_), METRIC_BY_ID[id_].unit) for id_ in _SIZED)
-        rows.append((*facts.names(cell.key), *values))
     headers = ("model", "target", "code size", "executables", "largest stack frame")
-    table = Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
-    return Fold("Every build: code size, executables and stack", (table,), name="cells")
+
+    def table(count: int) -> Iterator[Block]:
+        rows = list[Row]()
+        for cell in fair_in_order(cells, lambda cell: cell.key.model, count):
+            values = (
+                amount(value_of(cell, id_), METRIC_BY_ID[id_].unit) for id_ in _SIZED
+            )
+            rows.append((*facts.names(cell.key), *values))
+        yield Table(headers, listing(rows, len(cells), "build"), numbers_from=2)
+
+    sizes = part(table, view.findings, Rank.LINE)
+    return Fold("Every build: code size, executables and stack", (sizes,), name="cells")

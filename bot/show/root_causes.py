@@ -24,7 +24,6 @@ from bot.core.parting import NOT_TRACED
 from bot.core.program_proof import FORMS_REGIONS
 from bot.show.addresses import cause_address, cell_address, dispatch_address
 from bot.show.blocks import (
-    Limits,
     Line,
     Listing,
     Phrase,
@@ -39,6 +38,7 @@ from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, Facts
 from bot.show.filters import UNKNOWN, grew_and_shrank, plural, share, sides, signed
 from bot.show.proofs import root_proof_words
+from bot.show.views import View
 
 _ENOUGH = 0.9
 _WHAT = 200
@@ -78,31 +78,31 @@ def leading(facts: Facts) -> int:
     )
 
 
-def shown_roots(facts: Facts, limits: Limits) -> int:
+def shown_roots(facts: Facts, view: View) -> int:
     """Return how many root causes have a line.
 
-    They hold nine tenths of the bytes; with `limits.every` they are all. There are at
+    They hold nine tenths of the bytes; with `view.every` they are all. There are at
     most as many as there is room for.
     """
-    if limits.every:
-        return min(limits.causes, len(facts.roots))
-    return min(limits.causes, leading(facts))
+    if view.every:
+        return min(view.causes, len(facts.roots))
+    return min(view.causes, leading(facts))
 
 
-def root_lines(facts: Facts, limits: Limits) -> Listing[Line]:
+def root_lines(facts: Facts, view: View) -> Listing[Line]:
     """Return a line for each of the root causes that `shown_roots` counts.
 
     The detail is each target's part where there are several, and the largest delta.
     """
     roots = facts.roots
     lines = []
-    for number, root in enumerate(roots[: shown_roots(facts, limits)], 1):
+    for number, root in enumerate(roots[: shown_roots(facts, view)], 1):
         detail: Phrase = ()
-        if limits.details:
+        if view.details:
             detail = root_details(facts, root)
         lines.append(
             Line(
-                said=_root_said(facts, root=root, number=number, limits=limits),
+                said=_root_said(facts, root=root, number=number, view=view),
                 detail=detail,
                 below=suspect_words(root.looked_up, root.suspects),
                 address=cause_address(number),
@@ -189,7 +189,7 @@ def _also(other_knobs: str | None) -> Phrase:
     return phrase(", with ", joined(names, ", "))
 
 
-def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Phrase:
+def _root_said(facts: Facts, root: RootCause, number: int, view: View) -> Phrase:
     """Return what changed, the net change, its share of the total change, and where.
 
     A page counts dispatches.
@@ -202,7 +202,7 @@ def _root_said(facts: Facts, root: RootCause, number: int, limits: Limits) -> Ph
         (facts.short[target] for target in root.targets), len(root.targets), "target"
     )
     counted = ""
-    if root.dispatches and (limits.every or len(root.models) == 1):
+    if root.dispatches and (view.every or len(root.models) == 1):
         counted = f"{plural(root.dispatches, 'dispatch')} in "
     size = signed(root.total.net_bytes)
     if abs(root.total.net_bytes) != root.total.absolute_bytes:

@@ -15,18 +15,18 @@ from bot.show.blocks import (
     ABSENT,
     NOTE_LIMIT,
     Block,
-    Limits,
     Row,
     Sentence,
     Span,
     by,
-    first,
+    listed,
     phrase,
 )
 from bot.show.escape import clean
 from bot.show.facts import Facts, cells_phrase
 from bot.show.failures import MOST_NAMES
 from bot.show.filters import UNKNOWN, plural, sides
+from bot.show.views import View
 
 _REGISTERS = {AMD: "vgprs_max", NVIDIA: "registers_max"}
 _SPILLS = {AMD: ("vgpr_spills", "sgpr_spills"), NVIDIA: ("spill_bytes",)}
@@ -145,7 +145,7 @@ def _summary(runs: RunTimes) -> Row:
     return phrase(f"run time of {plural(len(times), 'build')}"), words, _NONE, _NONE
 
 
-def run_notes(facts: Facts, limits: Limits) -> Iterator[Block]:
+def run_notes(facts: Facts, view: View) -> Iterator[Block]:
     """Yield the notes below the rows of runs.
 
     They say what the rows mean, which outputs differ or were not compared, and which
@@ -175,10 +175,10 @@ def run_notes(facts: Facts, limits: Limits) -> Iterator[Block]:
             words = outputs_words(build)
             notes.append((f"{words[0].upper()}{words[1:]}", key))
     groups = by(notes, lambda note: note[0])
-    shown = first(list(groups.items()), limits.alarms, "note")
+    shown = listed(groups.items(), "note").first(view.alarms)
     for words, pairs in shown.items:
         keys = [key for _, key in pairs]
-        names = cells_phrase(facts, keys, min(MOST_NAMES, limits.names))
+        names = cells_phrase(facts, keys, min(MOST_NAMES, view.names))
         yield Sentence(phrase(names, f": {words}."), small=True, name="run-note")
     if shown.more:
         more = f"{plural(shown.more, 'more reason')} in report.json."

@@ -18,8 +18,8 @@ from bot.show.blocks import (
     Row,
     Table,
     by,
-    first,
     joined,
+    listed,
     listing,
     more_of,
     phrase,
@@ -43,7 +43,7 @@ def time_tables(lab: Lab, limit: int) -> list[Block]:
 
     There are as many builds as there is room for, and then how many are left out.
     """
-    builds = first(list(_by_build(lab).items()), limit, "build")
+    builds = listed(_by_build(lab).items(), "build").first(limit)
     tables = list[Block]()
     is_layered = len(lab.study.variants) in map(len, series(lab.study))
     for key, times in builds:

@@ -15,7 +15,7 @@ from bot.core.explanation import (
     DispatchDelta,
     Explanation,
 )
-from bot.core.metrics import METRICS
+from bot.core.metrics import METRICS, code_words
 from bot.core.program import Family
 from bot.core.program_proof import EXPERIMENT_WORDS
 from bot.show.blocks import (
@@ -256,6 +256,23 @@ def component_row(delta: ComponentDelta) -> tuple[str, str, str, str]:
         both_sides("code_bytes", "bytes"),
         both_sides("stack_bytes", "bytes"),
     )
+
+
+def component_headers(code_label: str) -> tuple[str, ...]:
+    """Return the headers of a table whose rows are `component_row`'s."""
+    return (
+        "component",
+        "dispatch sites",
+        f"{code_label}, base → head",
+        "stack frame, base → head",
+    )
+
+
+def number_label(label: str, backend: str) -> str:
+    """Return the label of a number; that of the code depends on the backend."""
+    if label == "code":
+        return code_words(label, backend)
+    return label
 
 
 def family_lines(

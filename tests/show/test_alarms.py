@@ -21,14 +21,15 @@ from bot.core.report import Report
 from bot.core.rules import DEFAULT_STATES
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
 from bot.show.alarms import BROKEN, Alarm, AlarmGroup, alarms, findings
-from bot.show.blocks import Code, Limits, Sentence, fair, fair_in_order, plain
+from bot.show.blocks import Code, Sentence, fair, fair_in_order, plain
 from bot.show.changes import changes, compiler_name
-from bot.show.comment import TIERS
 from bot.show.compared import reproduce
 from bot.show.facts import Facts, build_facts, cells_phrase
 from bot.show.failures import trimmed, unmeasured
+from bot.show.fit import made
+from bot.show.views import COMMENT, View
 
-ROOMY = Limits(
+ROOMY = View(
     grid_models=5_000,
     grid_width=10_000,
     failures=500,
@@ -69,18 +70,20 @@ CHANGED = of(
 )
 
 
-def told(report: Report, limits: Limits = ROOMY) -> list[Alarm]:
+def told(report: Report, view: View = ROOMY) -> list[Alarm]:
     return [
-        line for group in alarms(build_facts(report), limits) for line in group.lines
+        line
+        for group in alarms(build_facts(report), view, view.alarms)
+        for line in group.lines
     ]
 
 
-def lines(report: Report, limits: Limits = ROOMY) -> list[str]:
-    return [f"{line.mark} {plain(line.text)}" for line in told(report, limits)]
+def lines(report: Report, view: View = ROOMY) -> list[str]:
+    return [f"{line.mark} {plain(line.text)}" for line in told(report, view)]
 
 
-def groups(report: Report, limits: Limits = ROOMY) -> dict[str, AlarmGroup]:
-    return {group.title: group for group in alarms(build_facts(report), limits)}
+def groups(report: Report, view: View = ROOMY) -> dict[str, AlarmGroup]:
+    return {group.title: group for group in alarms(build_facts(report), view)}
 
 
 def with_(*findings: Finding, report: Report = CHANGED) -> Report:
@@ -171,7 +174,7 @@ def test_a_part_of_an_artifact_is_told_where_its_whole_is_not_as_bad() -> None:
 
 def test_the_title_of_the_findings_counts_what_is_listed_below_it() -> None:
     def title(report: Report) -> str:
-        return plain(findings(build_facts(report), TIERS[0]).title)
+        return plain(findings(build_facts(report), COMMENT).title)
 
     assert (
         title(with_(replace(GROWN, metric="vm_bytes"), GROWN))
@@ -296,10 +299,8 @@ def test_every_alarming_cell_has_a_line_where_there_is_room(
     for group in alarms(
         build_facts(replace(report, verdict=judge(report.deltas, []))), ROOMY
     ):
-        assert (
-            group.lines.more == 0
-            and len({key for line in group.lines for key in line.cells}) == group.cells
-        )
+        keys = {key for line in group.lines for key in line.cells}
+        assert len(keys) == group.cells
 
 
 def test_diagnostics_are_trimmed_and_lose_absolute_paths() -> None:
@@ -344,11 +345,11 @@ def test_a_cause_that_is_not_shown_is_not_named_by_its_number() -> None:
     report = make.why()
     assert not any(" cause " in line for line in lines(replace(report, root_causes=())))
     assert not re.search(
-        r" cause \d", " ".join(lines(report, replace(TIERS[0], causes=0)))
+        r" cause \d", " ".join(lines(report, replace(COMMENT, causes=0)))
     )
     assert {
         *re.findall(
-            r" cause (\d+)", " ".join(lines(report, replace(TIERS[0], causes=1)))
+            r" cause (\d+)", " ".join(lines(report, replace(COMMENT, causes=1)))
         )
     } <= {"1"}
 
@@ -372,7 +373,7 @@ def commands_of(facts: Facts) -> dict[str, str]:
     """Alarming cell → its commands."""
     if not (fold := reproduce(facts, ROOMY)):
         return {}
-    *pairs, _ = fold.blocks
+    *pairs, _ = made(fold.blocks)
     cells, commands = pairs[::2], pairs[1::2]
     return {
         plain(cell.said): command.text
@@ -391,7 +392,7 @@ def test_missing_builds_are_in_one_place_without_those_that_are_never_measured()
         and len(facts.report.verdict.news) == 7
     )
     assert any(delta.excused for delta in facts.states["unmeasured"])
-    (line,) = map(plain, unmeasured(facts, TIERS[0]))
+    (line,) = map(plain, unmeasured(facts, COMMENT.names))
     assert ": not measured on head" in line
 
 

@@ -17,13 +17,13 @@ from bot.core.policy import judge
 from bot.core.record import difference
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
-from bot.show.blocks import Limits, plain
-from bot.show.comment import TIERS
+from bot.show.blocks import plain
 from bot.show.facts import build_facts
 from bot.show.filters import signed
 from bot.show.grid import Grid, GridCell, build_grid
 from bot.show.headline import headline
 from bot.show.totals import everything
+from bot.show.views import COMMENT
 
 MANY = make.many()
 
@@ -254,8 +254,8 @@ def test_every_count_is_a_recount(base: Snapshot, head: Snapshot) -> None:
 # base had.
 
 
-def drawn_grid(report: Report, limits: Limits = TIERS[0]) -> Grid:
-    return build_grid(build_facts(report), limits)
+def drawn_grid(report: Report, count: int = COMMENT.grid_models) -> Grid:
+    return build_grid(build_facts(report), COMMENT.grid_width, count)
 
 
 def test_the_grid_draws_every_state() -> None:
@@ -320,8 +320,7 @@ def test_the_wide_suite_has_names_that_tell_targets_apart_in_tables_that_fit() -
 
 
 def test_the_worst_models_are_drawn_where_there_is_no_room_for_all() -> None:
-    tight = replace(TIERS[0], grid_models=2)
-    grid = drawn_grid(make.many(), tight)
+    grid = drawn_grid(make.many(), 2)
     assert ([model for model, _ in grid.blocks[0][1]], grid.models.more) == (
         ["jax_mlp_train_step_f32", "whisper_tiny_encoder_f32"],
         11,

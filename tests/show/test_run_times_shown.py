@@ -22,13 +22,14 @@ from bot.core.runs import Price, Run
 from bot.core.snapshot import Cell, CellKey
 from bot.running.runner import price_of
 from bot.show.alarms import AlarmGroup, alarm_table, alarms
-from bot.show.blocks import Limits, Listing, plain
+from bot.show.blocks import plain
 from bot.show.comment import render_comment, render_summary
 from bot.show.explained import explain
 from bot.show.facts import build_facts
 from bot.show.page import html_pieces
 from bot.show.report import print_report
 from bot.show.run_times import ratio_words, run_rows, tendency
+from bot.show.views import COMMENT
 
 MODELS = ("bert", "gpt2", "vit")
 TARGETS = {"rocm": "rocm", "llvm-cpu-x86_64": "llvm-cpu", "vmvx": "vmvx"}
@@ -87,9 +88,9 @@ def with_runs(report: Report, *builds: BuildRun) -> Report:
 
 def replace_lines(group: AlarmGroup) -> AlarmGroup:
     """Return the group with the first build of its first line alone."""
-    line = group.lines.items[0]
+    line = group.lines[0]
     first_build = dataclasses.replace(line, cells=line.cells[:1], rows=line.rows[:1])
-    return group._replace(lines=Listing((first_build,), len(group.lines.items), "line"))
+    return group._replace(lines=(first_build,))
 
 
 def terminal(report: Report) -> str:
@@ -182,9 +183,8 @@ def test_findings_that_share_rows_have_one_row_of_run_times() -> None:
     slower = replace(FASTER, ratio=1.2, high=1.3)
     runs.append(replace(timed(KEYS[2], equal=False), time=slower))
     facts = build_facts(with_runs(report, *runs))
-    narrow = Limits(40, 100, 2, 2, 1, 10, 0, 4, 1)
-    (group,) = alarms(facts, narrow)
-    table = alarm_table(group, narrow, run_rows(facts))
+    (group,) = alarms(facts, COMMENT)
+    table = alarm_table(group, 1, run_rows(facts))
     assert [plain(cell) for cell in table.texts[-1]][:2] == [
         "run time of 3 builds",
         "0.97 to 1.20, outputs differ in 1 build",
@@ -194,10 +194,9 @@ def test_findings_that_share_rows_have_one_row_of_run_times() -> None:
 def test_a_build_whose_findings_have_no_room_keeps_its_run_time() -> None:
     report = failing(*KEYS)
     facts = build_facts(with_runs(report, timed(KEYS[8], equal=False)))
-    limits = Limits(40, 100, 2, 2, 6, 10, 0, 4, 1)
-    (group,) = alarms(facts, limits)
+    (group,) = alarms(facts, COMMENT)
     group_of_one = replace_lines(group)
-    table = alarm_table(group_of_one, limits, run_rows(facts))
+    table = alarm_table(group_of_one, 6, run_rows(facts))
     last = [plain(cell) for cell in table.texts[-1]]
     assert last[:2] == [
         "vit on vmvx: run time",
