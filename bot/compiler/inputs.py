@@ -65,9 +65,8 @@ class NotListed(InputError):
 class Inputs:
     """What a build reads beside its model."""
 
-    digest: str = (
-        ""  # SHA-256 (hex) over names and bytes; empty where it reads nothing else
-    )
+    # SHA-256 (hex) over names and bytes; empty where it reads nothing else
+    digest: str = ""
     unlisted: str = ""  # why not all of it is known; empty where it is
 
 

@@ -22,12 +22,10 @@ class Backend(Small, frozen=True):
     # what its artifacts hold in place of machine code, which the device's own compiler
     # makes; empty where they hold the code itself
     text_form: str = ""
-    no_frames: str = (
-        ""  # why its entry points have no machine frame; empty where they have
-    )
-    no_workgroup_memory: str = (
-        ""  # why they have no workgroup memory; empty where they have
-    )
+    # why its entry points have no machine frame; empty where they have
+    no_frames: str = ""
+    # why they have no workgroup memory; empty where they have
+    no_workgroup_memory: str = ""
     # True where the compiler itself limits the stack allocations of a function
     has_stack_gate: bool = False
     # what its code can be run on

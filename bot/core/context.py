@@ -126,9 +126,8 @@ class RunContext(Small, frozen=True):
 class ActionInputs:
     """The inputs of action.yml, parsed; one field per input that has a value of its own."""
 
-    command: str = (
-        "auto"  # `auto` (what the event asks for) or a command of the program
-    )
+    # `auto` (what the event asks for) or a command of the program
+    command: str = "auto"
     github_token: str = field(default="", repr=False)
     # for the repository that stores the baselines, if it is another
     store_token: str = field(default="", repr=False)
@@ -154,9 +153,8 @@ class ActionInputs:
     parts: tuple[str, ...] = ()
     measured: str = ""  # the directory that has what the measuring job handed over
     outcome: str = ""  # how the measuring job ended, as GitHub says it
-    baselines: str = (
-        ""  # the stored baselines as files, for a job that may not fetch them
-    )
+    # the stored baselines as files, for a job that may not fetch them
+    baselines: str = ""
     jobs: int | None = None
     cache: str = ""
     out: str = ""

@@ -93,9 +93,8 @@ class PassChange(Record, frozen=True):
     # of how many operations beside these there are more or fewer; None where that is
     # not known
     others: Count | None = 0
-    class_name: str = (
-        ""  # what implements it, of MLIR's passes; empty for one of LLVM's
-    )
+    # what implements it, of MLIR's passes; empty for one of LLVM's
+    class_name: str = ""
     # the target for which it was printed, where that is another one whose dispatches
     # have the same IR on both sides
     printed_for: str = ""

@@ -46,9 +46,8 @@ class Metric(Small, frozen=True):
     # True where every version of this program has measured it; a snapshot without any
     # other one is older
     always: bool = False
-    rule: str = (
-        "everything else"  # the name of the rule of configs/default.yml that judges it
-    )
+    # the name of the rule of configs/default.yml that judges it
+    rule: str = "everything else"
     tracked: bool = False  # True where a history tells its moves; of exact ones alone
 
 

@@ -187,12 +187,10 @@ class PlannedCell(Small, frozen=True):
     user_flags: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
     places: Places = ()
-    inputs: str = (
-        ""  # SHA-256 (hex) of the files that it reads beside its model; empty for none
-    )
-    unlisted: str = (
-        ""  # why not all of these files are known, so that nothing of it is reused
-    )
+    # SHA-256 (hex) of the files that it reads beside its model; empty for none
+    inputs: str = ""
+    # why not all of these files are known, so that nothing of it is reused
+    unlisted: str = ""
 
     @property
     def key(self) -> CellKey:

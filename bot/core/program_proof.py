@@ -66,9 +66,8 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
 
     status: Status
     why: Words = ""  # why it was not tried; empty where it was
-    phase: Annotated[str, msgspec.Meta(max_length=_SHORT)] = (
-        ""  # one of PROGRAM_PHASES; empty where not tried
-    )
+    # one of PROGRAM_PHASES; empty where not tried
+    phase: Annotated[str, msgspec.Meta(max_length=_SHORT)] = ""
     # how many regions one side alone has, and how many of these base's IR of the phase
     # makes base's
     regions: Count = 0

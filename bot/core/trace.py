@@ -45,9 +45,8 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
     # the passes that changed which operations there are, in order
     steps: tuple[PassStep, ...]
-    why: str = (
-        ""  # why there are none, or why they end early; empty where the trace is whole
-    )
+    # why there are none, or why they end early; empty where the trace is whole
+    why: str = ""
     # whether the traced compile made the code that is in the artifact; None where that
     # is not known
     same_code: bool | None = None

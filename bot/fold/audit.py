@@ -84,9 +84,8 @@ class FoldCell(Record, frozen=True, omit_defaults=True):
     # resumed, nothing folded: where it is not that of the printed command, the
     # difference is none of folding
     resumed_bytes: Count | None = None
-    equal_note: str = (
-        ""  # on what inputs and within what tolerance, or why it is not known
-    )
+    # on what inputs and within what tolerance, or why it is not known
+    equal_note: str = ""
     price: Price | None = None  # None where nothing was timed; `price_note` says why
     price_note: str = ""
     command: str = ""  # makes the folded artifact of `module`; empty without one

@@ -43,9 +43,8 @@ class Push(NamedTuple):
     snapshot: Snapshot
     # the nearest baseline of another commit before it; None without one
     before: Standing | None
-    ir: bytes = (
-        b""  # the file with the IR that the snapshot names; empty where it names none
-    )
+    # the file with the IR that the snapshot names; empty where it names none
+    ir: bytes = b""
 
 
 def handed_over(services: Services) -> Handed:

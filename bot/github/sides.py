@@ -20,9 +20,8 @@ class Wanted:
     """One side as an event names it."""
 
     rule: str  # how it was found, in words
-    sha: str = (
-        ""  # the commit whose models and configuration are used; empty for a snapshot
-    )
+    # the commit whose models and configuration are used; empty for a snapshot
+    sha: str = ""
     # its compiler; None: the commit's own, as its configuration pins it
     spec: str | None = None
     snapshot: Path | None = None  # a file that is the side, measured earlier
