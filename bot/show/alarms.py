@@ -123,7 +123,7 @@ def alarms(facts: Facts, view: View, names: int = 0) -> tuple[AlarmGroup, ...]:
         if _is_judged(facts, deltas)
     ]
     for cause, findings in groups_of_findings(facts):
-        lines.append(_alarm(facts, findings, cause, view, names))
+        lines.append(_alarm(facts, findings, cause=cause, view=view, names=names))
     groups = []
     for title in TITLES:
         titled_lines = [line for line in lines if line.title == title]
@@ -634,10 +634,10 @@ def findings(facts: Facts, view: View) -> Fold:
                 title = counted(group.title, group.cells, facts)
                 yield section(title, _group_lines(group, count), name="group")
 
-    known = List(listed(known_lines(facts, view.names), "known finding"))
+    known_list = List(listed(known_lines(facts, view.names), "known finding"))
     on_base = section(
         "Known: base has them too, and head is not worse",
-        bounded(known, Rank.LINE, view.findings),
+        bounded(known_list, Rank.LINE, view.findings),
         name="known",
     )
     return Fold(

@@ -65,7 +65,7 @@ from bot.show.filters import (
     sides,
     signed,
 )
-from bot.show.fit import every_block, fit, made
+from bot.show.fit import drawable, every_block, fit
 from bot.show.grid import GridCell, grid_cell
 from bot.show.root_causes import example_address
 from bot.show.run_times import run_paragraphs
@@ -170,7 +170,7 @@ def cards(facts: Facts, chosen: Sequence[CellDelta], room: PageRoom) -> Iterator
             details = fit(whole, room_bytes)
             is_whole = details == whole
             if is_whole or sum(map(block_bytes, details)) <= room_bytes:
-                blocks += made(details)
+                blocks += drawable(details)
                 linked[delta.key] -= _row_addresses(details)
         if not is_whole:
             blocks.append(Sentence(_NO_ROOM, small=True))

@@ -184,7 +184,7 @@ def failed_builds(facts: Facts, state: str, view: View) -> Fold:
     groups = grouped(facts, state)
     has_message = state == "newly-broken" or view.every
 
-    def shown(count: int) -> Iterator[Block]:
+    def group_blocks(count: int) -> Iterator[Block]:
         shown_groups = fair(groups, lambda group: group[0].key.model, count)
         for group in shown_groups:
             if has_message:
@@ -194,7 +194,7 @@ def failed_builds(facts: Facts, state: str, view: View) -> Fold:
         yield more_of(listing(shown_groups, len(groups), "group of failures"))
 
     title = counted(facts.state_words[state].capitalize(), facts.count(state), facts)
-    return section(title, part(shown, view.failures, Rank.MESSAGE), name=state)
+    return section(title, part(group_blocks, view.failures, Rank.MESSAGE), name=state)
 
 
 def _message_blocks(

@@ -11,9 +11,9 @@ from bot.show.filters import plural
 from bot.show.sizes import block_bytes
 
 
-def made(blocks: Sequence[Block]) -> tuple[Block, ...]:
+def drawable(blocks: Sequence[Block]) -> tuple[Block, ...]:
     """Return the blocks as renderers draw them: what is in a part is in its place."""
-    return _with_parts(blocks, lambda part: made(part.blocks))
+    return _with_parts(blocks, lambda part: drawable(part.blocks))
 
 
 def fit(blocks: Sequence[Block], room_bytes: float) -> tuple[Block, ...]:
@@ -28,15 +28,15 @@ def fit(blocks: Sequence[Block], room_bytes: float) -> tuple[Block, ...]:
     shortened = {part: part for part in every_block(blocks) if isinstance(part, Part)}
     sizes = {part: block_bytes(part) for part in shortened}
     while excess_bytes > 0 and any(part.entries for part in shortened.values()):
-        least = min(
+        cheapest = min(
             (part for part in shortened if shortened[part].entries),
             key=lambda part: (part.rank, -sizes[part]),
         )
-        share = 1 - excess_bytes / (sizes[least] or 1)
-        shortened[least] = shortened[least].shortened(share)
-        excess_bytes -= sizes[least]
-        sizes[least] = block_bytes(shortened[least])
-        excess_bytes += sizes[least]
+        share = 1 - excess_bytes / (sizes[cheapest] or 1)
+        shortened[cheapest] = shortened[cheapest].shortened(share)
+        excess_bytes -= sizes[cheapest]
+        sizes[cheapest] = block_bytes(shortened[cheapest])
+        excess_bytes += sizes[cheapest]
     return _with_parts(blocks, lambda part: (shortened[part],))
 
 

@@ -114,7 +114,7 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
     )
     question = clip(clean(lab.experiment.question), _TEXT_LIMIT)
     missing = List(listed(unmeasured(lab, room.names), "reason"))
-    known = List(listed(remarks(lab), "remark"), small=True)
+    remark_list = List(listed(remarks(lab), "remark"), small=True)
     leads = (answered, measured, times)
     if room.place == "terminal":
         leads = (measured, times, answered)
@@ -126,7 +126,9 @@ def lab_blocks(lab: Lab, room: Room) -> tuple[Block, ...]:
             bounded(missing, Rank.MESSAGE, room.lines),
             name="not-measured",
         ),
-        section("What to know", bounded(known, Rank.LINE, room.lines), name="remarks"),
+        section(
+            "What to know", bounded(remark_list, Rank.LINE, room.lines), name="remarks"
+        ),
         Fold(
             "Every model",
             tuple(bounded(table, Rank.ROW, room.rows) for table in models),

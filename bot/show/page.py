@@ -28,7 +28,7 @@ from bot.show.facts import (
     Facts,
     build_facts,
 )
-from bot.show.fit import every_block, made
+from bot.show.fit import drawable, every_block
 from bot.show.grid import build_grid
 from bot.show.renderers import data_element, drawn, load, skeleton
 from bot.show.report import page_blocks
@@ -63,7 +63,7 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
     template = load(TEMPLATE, templates_dir)
     grid = build_grid(facts, PAGE.grid_width, PAGE.grid_models)
     parts = {
-        name: made(blocks)
+        name: drawable(blocks)
         for name, blocks in page_blocks(facts, as_asked(PAGE)).items()
     }
     chosen = chosen_builds(facts)

@@ -47,7 +47,7 @@ from bot.show.blocks import (
 )
 from bot.show.escape import clean, clean_block
 from bot.show.filters import plural
-from bot.show.fit import fit, made
+from bot.show.fit import drawable, fit
 from bot.show.narrow import narrowed
 from bot.show.sizes import block_bytes
 from bot.system.files import write_atomically
@@ -390,7 +390,7 @@ def fitting_text(
     template = load(names, templates_dir)
     shortened = blocks
     while True:
-        text = draw(template, **values(made(shortened)))
+        text = draw(template, **values(drawable(shortened)))
         if size(text) <= limit:
             return text
         longer = shortened
@@ -400,7 +400,7 @@ def fitting_text(
             break
     if templates_dir is None:
         raise AssertionError(f"{template.name} is too large even in its smallest form")
-    return fitting_text(names, blocks, values, limit, size)
+    return fitting_text(names, blocks, values=values, limit=limit, size=size)
 
 
 def utf8_bytes(text: str) -> int:
@@ -641,7 +641,7 @@ def write_answer(
             answer, blocks=blocks, limit_bytes=limit_bytes, templates_dir=templates_dir
         ).encode(),
     )
-    page_blocks = made(blocks(PAGE))
+    page_blocks = drawable(blocks(PAGE))
     values = {
         "answer": answer,
         "blocks": page_blocks,
@@ -664,7 +664,7 @@ def write_answer(
 
 def print_blocks(blocks: Sequence[Block], console: Console) -> None:
     """Print blocks on a terminal; the files have what it has no room for."""
-    for block in made(blocks):
+    for block in drawable(blocks):
         for part in _parts(block, console.width) if block else ():
             console.print(
                 part, soft_wrap=isinstance(part, Text) and part.no_wrap is True

@@ -400,8 +400,8 @@ def _remarks(facts: Facts, view: View) -> Iterator[Block]:
     remarks = notes(facts.report)
     if view.every:
         remark_list = List(listed(remarks, "note"), name="note")
-        shown = bounded(remark_list, Rank.LINE, view.failures)
-        yield section("Notes", shown, name="notes")
+        note_part = bounded(remark_list, Rank.LINE, view.failures)
+        yield section("Notes", note_part, name="notes")
     else:
         yield from (
             Sentence(phrase("Note: ", note), small=True, name="note")
@@ -554,8 +554,8 @@ def _links(facts: Facts) -> Phrase:
 
 def _unmeasured(facts: Facts, view: View) -> Fold:
     reasons = List(listed(unmeasured(facts, view.names), "reason"))
-    shown = bounded(reasons, Rank.LINE, view.findings)
-    return section("Not measured", shown, name="unmeasured")
+    reason_part = bounded(reasons, Rank.LINE, view.findings)
+    return section("Not measured", reason_part, name="unmeasured")
 
 
 def _measured_first(facts: Facts, view: View) -> Fold:

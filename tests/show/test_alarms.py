@@ -26,7 +26,7 @@ from bot.show.changes import changes, compiler_name
 from bot.show.compared import reproduce
 from bot.show.facts import Facts, build_facts, cells_phrase
 from bot.show.failures import trimmed, unmeasured
-from bot.show.fit import made
+from bot.show.fit import drawable
 from bot.show.views import COMMENT, View
 
 ROOMY = View(
@@ -373,7 +373,7 @@ def commands_of(facts: Facts) -> dict[str, str]:
     """Alarming cell → its commands."""
     if not (fold := reproduce(facts, ROOMY)):
         return {}
-    *pairs, _ = made(fold.blocks)
+    *pairs, _ = drawable(fold.blocks)
     cells, commands = pairs[::2], pairs[1::2]
     return {
         plain(cell.said): command.text

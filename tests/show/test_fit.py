@@ -26,7 +26,7 @@ from bot.show.blocks import (
     section,
 )
 from bot.show.comment import COMMENT_LIMIT, render_comment, render_summary
-from bot.show.fit import fit, left_out, made
+from bot.show.fit import drawable, fit, left_out
 from bot.show.renderers import fitting_text, length
 from bot.show.sizes import block_bytes
 
@@ -77,9 +77,9 @@ def test_an_answer_keeps_its_lines_until_no_row_is_left() -> None:
 
 def test_what_fits_is_drawn_as_it_is() -> None:
     blocks = answer()
-    whole = sum(map(block_bytes, made(blocks)))
+    whole = sum(map(block_bytes, drawable(blocks)))
     assert fit(blocks, whole) == blocks
-    assert left_out(made(blocks)) == ""
+    assert left_out(drawable(blocks)) == ""
 
 
 def test_a_part_is_made_again_with_fewer_entries_and_only_where_it_is_shortened() -> (
@@ -100,7 +100,7 @@ def test_a_part_is_made_again_with_fewer_entries_and_only_where_it_is_shortened(
     assert asked == sorted(asked, reverse=True) and 0 < asked[-1] < 64
     assert isinstance(shorter, Fold) and isinstance(shorter.blocks[0], Part)
     assert (
-        left_out(made((shorter,)))
+        left_out(drawable((shorter,)))
         == f"{100 - asked[-1]} lines, {100 - asked[-1]} shown lines"
     )
 
