@@ -50,6 +50,7 @@ def arguments(parser: Parser) -> None:
 
 def run(arguments: Arguments) -> int:
     import gc
+    from pathlib import Path
 
     from msgspec import structs
 
