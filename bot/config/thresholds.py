@@ -195,7 +195,7 @@ def _rule(
         fail = replace(fail or LevelSpec(), limit=limit)
     if warn and fail:
         for metric in judged:
-            _check_order(file, (*key_path, "warn"), warn, fail, metric)
+            _check_order(file, (*key_path, "warn"), warn=warn, fail=fail, metric=metric)
     return replace(rule, warn=warn, fail=fail)
 
 

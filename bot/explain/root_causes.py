@@ -65,10 +65,16 @@ def root_causes(
     cells = {delta.key: delta for delta in deltas}
     roots = list[RootCause]()
     for (cause, subject), members in groups.items():
-        roots.append(_root_cause(cause, subject, members, cells, whole_bytes))
+        roots.append(
+            _root_cause(cause, subject, members, cells=cells, whole_bytes=whole_bytes)
+        )
     for turned_by in by_knobs.values():
         for change, members in _by_knob(turned_by):
-            roots.append(_root_cause("strategy", change, members, cells, whole_bytes))
+            roots.append(
+                _root_cause(
+                    "strategy", change, members, cells=cells, whole_bytes=whole_bytes
+                )
+            )
     roots.sort(
         key=lambda root: (-root.total.absolute_bytes, root.cause or "", root.what)
     )

@@ -466,7 +466,9 @@ def _look(
     for limit in _DIFFS:
         for place, clue in enumerate(clues):
             if place not in looked:
-                looked[place] = _looked(clue, source, paths, base, listed)
+                looked[place] = _looked(
+                    clue, source=source, paths=paths, base=base, listed=listed
+                )
             likely = _likely(clue, looked[place].commits.values())
             for commit in likely[:limit]:
                 if commit.sha not in diffs:

@@ -82,7 +82,9 @@ def deliver(report: Report | BotError, services: Services, to: Destination) -> i
     if hub:
         has_verdict = written.outputs["verdict"] != "unknown"
         result = to.result(written.check.conclusion, has_verdict)
-        publication = Publication(hub, services, to, result, written.check)
+        publication = Publication(
+            hub=hub, services=services, to=to, result=result, check=written.check
+        )
         # What could not be read is not overwritten: its acceptance would be lost, and
         # nobody would know.
         may_comment = memory is not None

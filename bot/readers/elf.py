@@ -249,9 +249,15 @@ def parse_elf(data: bytes) -> Elf:
                 span = span_inside(
                     row.sh_offset, size=row.sh_size, whole_bytes=len(data), where="elf"
                 )
-                places = (row.sh_addr, row.sh_link, row.sh_info, row.sh_entsize)
                 sections[index] = Section(
-                    index, str(row.sh_type), row.sh_flags, span, *places
+                    index=index,
+                    type=str(row.sh_type),
+                    flags=row.sh_flags,
+                    span=span,
+                    address=row.sh_addr,
+                    link=row.sh_link,
+                    info=row.sh_info,
+                    item_bytes=row.sh_entsize,
                 )
     except (ELFError, ConstructError) as error:
         raise MalformedBinary(f"no valid ELF: {error}", where="elf") from error
