@@ -110,7 +110,8 @@ def of_elf(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     )
     sizes = functions(device_files(seen.folder, ".o", ".hsaco"))
     for dispatch in cell.dispatches:
-        size, tool_size = dispatch.code_bytes, sizes.get(same(dispatch.name))
+        size = dispatch.code_bytes
+        tool_size = sizes.get(same(dispatch.name))
         where = f"{cell.key}, {dispatch.name}"
         yield Compared(
             who="readelf",
@@ -185,7 +186,8 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
         for module in modules.values()
         for name, count in module.registers.items()
     ]
-    names, registers = sorted(name for name, _ in counts), dict(counts)
+    names = sorted(name for name, _ in counts)
+    registers = dict(counts)
     dispatch_names = " ".join(
         sorted(same(dispatch.name) for dispatch in cell.dispatches)
     )
@@ -206,10 +208,8 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
         sum(module.spill_bytes for module in modules.values()),
     )
     for dispatch in cell.dispatches:
-        where, tool_registers = (
-            f"{cell.key}, {dispatch.name}",
-            registers.get(same(dispatch.name)),
-        )
+        where = f"{cell.key}, {dispatch.name}"
+        tool_registers = registers.get(same(dispatch.name))
         yield Compared(
             who="ptxas",
             what="registers of an entry point",
@@ -226,17 +226,13 @@ def of_sass(cell: Cell, seen: Compiled) -> Iterator[Compared]:
     )
     if not cubins or len(cubins) != len(modules):
         return
-    who, code = (
-        "readelf, of what ptxas makes",
-        [item for path in cubins for item in machine_code(path).items()],
-    )
+    who = "readelf, of what ptxas makes"
+    code = [item for path in cubins for item in machine_code(path).items()]
     yield of_metric(who, cell, "sass_bytes", sum(size for _, size in code))
     sizes = {same(name): size for name, size in code}
     for dispatch in cell.dispatches:
-        where, tool_size = (
-            f"{cell.key}, {dispatch.name}",
-            sizes.get(same(dispatch.name)),
-        )
+        where = f"{cell.key}, {dispatch.name}"
+        tool_size = sizes.get(same(dispatch.name))
         yield Compared(
             who=who,
             what="machine code of an entry point",
@@ -374,7 +370,8 @@ def compiler(work: Work) -> Section:
         for cell in from_json(out.read_text(encoding="utf-8")).cells
         if cell.measured
     ]
-    missing, binary = missing_tools(), work.binary(PAIR[1])
+    missing = missing_tools()
+    binary = work.binary(PAIR[1])
 
     def asked(cell: Cell) -> list[Found]:
         work.say(f"{cell.key} against the compiler's tools")

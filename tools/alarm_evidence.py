@@ -107,7 +107,8 @@ def anew(
     work: Work, one: Comparison, cell: Mapping[str, Any], side: str, metrics: set[str]
 ) -> Anew:
     """Run the printed command of a side; measure the cell alone for what only the bot can read."""
-    command, binary = cell["command"][side], work.binary(one.compilers[side])
+    command = cell["command"][side]
+    binary = work.binary(one.compilers[side])
     if not command:
         return Anew(False)
     home = home_of(command, one.homes[side])
@@ -237,10 +238,8 @@ def answers(
 
 def count_row(words: Sequence[str], cells: int, found: Sequence[Alarm]) -> list[str]:
     """A line of the table: alarms by level and by judgement."""
-    levels, answers = (
-        Counter(alarm.level for alarm in found),
-        Counter(alarm.answer for alarm in found),
-    )
+    levels = Counter(alarm.level for alarm in found)
+    answers = Counter(alarm.answer for alarm in found)
     counts = (
         cells,
         levels["fail"],

@@ -71,13 +71,11 @@ def of_steps(
     ):
         out = work.folder(part) / f"{work.suite}-{base}-{head}"
         if compared(work, out, base, head):
-            homes, options = (
-                dict.fromkeys(SIDES, work.config.parent),
-                {
-                    "base": config,
-                    "head": config,
-                },
-            )
+            homes = dict.fromkeys(SIDES, work.config.parent)
+            options = {
+                "base": config,
+                "head": config,
+            }
             yield Comparison(
                 kind="release steps",
                 name=f"{base} → {head}",

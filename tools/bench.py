@@ -81,7 +81,10 @@ class Run:
 
 def run_measure(request: Request) -> Run:
     """Measure in this process; the time includes everything but Python's own start."""
-    show, cancel, began, before = _Show(), Cancel(), time.monotonic(), _cpu_seconds()
+    show = _Show()
+    cancel = Cancel()
+    began = time.monotonic()
+    before = _cpu_seconds()
     work = Work(request, load_config(request.config), show, cancel)
     snapshot = work.measured([work.prepare("head", request.specs["head"])])["head"]
     write_snapshot(request.out, snapshot)
@@ -123,10 +126,8 @@ def plain_loop(
 
 def other_artifacts(snapshot: Snapshot, scratch: Path) -> tuple[list[CellKey], int]:
     """Cells of which the loop's first artifact is none that was seen, and how many were compared."""
-    different, compared = (
-        list[CellKey](),
-        [cell for cell in snapshot.cells if cell.artifact_digest],
-    )
+    different = list[CellKey]()
+    compared = [cell for cell in snapshot.cells if cell.artifact_digest]
     for cell in compared:
         path = scratch / f"{cell.key.model}.{cell.key.target}.0.vmfb"
         digests = {
@@ -157,7 +158,8 @@ def pull_request(request: Request) -> PullRequest:
     """
     with tempfile.TemporaryDirectory(prefix="code-size-bench-") as name:
         scratch = Path(name)
-        base, head = str(scratch / "base.json"), str(scratch / "head.json")
+        base = str(scratch / "base.json")
+        head = str(scratch / "head.json")
         argv = [
             "measure",
             "--config",
@@ -169,7 +171,8 @@ def pull_request(request: Request) -> PullRequest:
         ]
         _run(*argv, "--cache", str(scratch / "first"), "--out", base)
         resolve(request.specs["head"], scratch / "second", Cancel(), print)
-        before, began = _cpu_seconds(), time.monotonic()
+        before = _cpu_seconds()
+        began = time.monotonic()
         _run(*argv, "--cache", str(scratch / "second"), "--out", head)
         _run(
             "report",

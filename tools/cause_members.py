@@ -82,7 +82,8 @@ class Member:
 
         0 where it is the same; of one that a side alone has, its whole executable.
         """
-        base, head = self.row["base"], self.row["head"]
+        base = self.row["base"]
+        head = self.row["head"]
         if not (base and head):
             only_row = head or base
             size = only_row.get("executable_bytes")
@@ -119,7 +120,8 @@ def knob_values(text: str) -> dict[str, list[str]]:
 
     The first word without a name is the `pipeline`.
     """
-    values, unnamed = defaultdict[str, list[str]](list), []
+    values = defaultdict[str, list[str]](list)
+    unnamed = []
     position = 0
     while position < len(text):
         if not (word := re.compile(r"#?[\w.+-]+").match(text, position)):
@@ -131,7 +133,8 @@ def knob_values(text: str) -> dict[str, list[str]]:
             continue
         position += 3
         if text[position] == "[":
-            end, depth = position, 0
+            end = position
+            depth = 0
             while end < len(text) and (depth or end == position):
                 depth += {"[": 1, "]": -1}.get(text[end], 0)
                 end += 1
@@ -154,12 +157,15 @@ def knob_problem(words: str, base: str, head: str) -> str:
     claim = KNOB.fullmatch(words)
     if claim is None:
         return "the words name no knob"
-    base_values, head_values = knob_values(base), knob_values(head)
-    old, new = base_values.get(claim[1], []), head_values.get(claim[1], [])
+    base_values = knob_values(base)
+    head_values = knob_values(head)
+    old = base_values.get(claim[1], [])
+    new = head_values.get(claim[1], [])
     for other_knob in filter(None, (claim[3] or "").split(", ")):
         if base_values.get(other_knob) == head_values.get(other_knob):
             return f"{other_knob} does not differ"
-    gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
+    gone = Counter(old) - Counter(new)
+    come = Counter(new) - Counter(old)
     if counted := re.fullmatch(r"(.+) in (\d+) configurations? (fewer|more)", claim[2]):
         changed, other_way = (gone, come) if counted[3] == "fewer" else (come, gone)
         fits = (
@@ -195,7 +201,8 @@ def knob_problem(words: str, base: str, head: str) -> str:
 
 def is_alone(words: str, base: str, head: str) -> bool:
     """Whether nothing else than the knob of these words differs."""
-    base_values, head_values = knob_values(base), knob_values(head)
+    base_values = knob_values(base)
+    head_values = knob_values(head)
     return {
         name
         for name in {**base_values, **head_values}
@@ -257,7 +264,8 @@ def members_of(report: Mapping[str, Any]) -> list[Checked]:
     return checked
 
 
-EARLY, REGION = ("input", "fusion"), "flow.dispatch.region"
+EARLY = ("input", "fusion")
+REGION = "flow.dispatch.region"
 """Causes with a pass over the whole program; dispatches that it forms come first. None of these is compiled anew."""
 
 
@@ -314,7 +322,8 @@ class Compilers:
         self, cell: Mapping[str, Any], side: str, phase: str, option: str
     ) -> Path:
         """The printed command up to a phase, with a dump option; the directory that it filled."""
-        line, binary = cell["command"][side], self.binaries[side]
+        line = cell["command"][side]
+        binary = self.binaries[side]
         out = (
             self.scratch
             / hashlib.sha256(f"{binary} {phase} {line}".encode()).hexdigest()[:16]
@@ -397,10 +406,13 @@ def mlir_states(lines: Iterable[str], function: str) -> Iterator[State]:
     opening = re.compile(
         rf"( *)(?:func|llvm|spirv|vm)\.func\b[^@]*@{re.escape(function)}\(.*\{{$"
     )
-    name, closing, counts = "", "", Counter[str]()
+    name = ""
+    closing = ""
+    counts = Counter[str]()
     for line in lines:
         if header := MLIR_HEADER.match(line):
-            name, closing = header[1], ""
+            name = header[1]
+            closing = ""
         elif closing and line == closing:
             yield name, counts
             closing = ""
@@ -412,7 +424,8 @@ def mlir_states(lines: Iterable[str], function: str) -> Iterator[State]:
                 if not NO_CODE.search(f" {operation}")
             )
         elif name and (function_at := opening.match(line)):
-            closing, counts = function_at[1] + "}", Counter()
+            closing = function_at[1] + "}"
+            counts = Counter()
 
 
 def llvm_states(
@@ -424,10 +437,13 @@ def llvm_states(
         rf' [^@]*@"?{re.escape(function)}"?\()'
     )
     when = name = closing = ""
-    form, counts = INSTRUCTION, Counter[str]()
+    form = INSTRUCTION
+    counts = Counter[str]()
     for line in lines:
         if header := LLVM_HEADER.search(line):
-            when, name, closing = header[1], header[3] or header[2], ""
+            when = header[1]
+            name = header[3] or header[2]
+            closing = ""
         elif closing and line.startswith(closing):
             yield when, name, counts
             closing = ""
@@ -440,10 +456,8 @@ def llvm_states(
             counts[f"{plain} {types}".strip()] += 1
         elif name and opening.match(line):
             form = INSTRUCTION if line.startswith("#") else LLVM_INSTRUCTION
-            closing, counts = (
-                ("# End machine code" if line.startswith("#") else "}"),
-                Counter(),
-            )
+            closing = "# End machine code" if line.startswith("#") else "}"
+            counts = Counter()
 
 
 def by_name(counts: Mapping[str, int]) -> Counter[str]:
@@ -469,7 +483,8 @@ def pass_problem(member: Member, compilers: Compilers) -> str:
 
     Empty where it does.
     """
-    name, operations = member.row["pass"], member.row["operations"]
+    name = member.row["pass"]
+    operations = member.row["operations"]
     mlir = [
         "--mlir-print-ir-after-all",
         "--mlir-print-ir-after-change",
@@ -575,7 +590,8 @@ def _mlir_problem(
                     if same_pass
                     else None
                 )
-        after, before = [], []
+        after = []
+        before = []
         for side in SIDES:
             position = now[side]
             if position is None:
@@ -612,7 +628,8 @@ def _problem(
         sides = (base, head) if " " in name else (by_name(base), by_name(head))
         if (actual := sides[1][name] - sides[0][name]) != count:
             return f"{name} differs by {actual:+,}, not by {count:+,}"
-    before, after = distance(base_before, head_before), distance(base, head)
+    before = distance(base_before, head_before)
+    after = distance(base, head)
     return (
         f"{before:,} operations are apart before it, {after:,} after it"
         if 2 * before > after

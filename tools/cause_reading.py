@@ -110,7 +110,8 @@ def source(body: list[str]) -> frozenset[tuple[str, int]]:
 
 def functions(sources: str, configurations: str) -> list[Function]:
     """The dispatch functions of a module, from the dumps before and after configuration."""
-    names, configured = aliases(configurations), dict(bodies(configurations))
+    names = aliases(configurations)
+    configured = dict(bodies(configurations))
     return [
         Function(same(name), source(body), settings(configured.get(name, []), names))
         for name, body in bodies(sources)

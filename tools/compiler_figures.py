@@ -128,7 +128,8 @@ def figures(folder: Path) -> Iterator[tuple[str, int]]:
 
 def segments(folder: Path) -> Iterator[tuple[str, int]]:
     """The artifact's parts: by `iree-dump-module`, and which segments are executables by the IR of the VM phase."""
-    printed, whole = listing(folder / "a.vmfb"), (folder / "a.vmfb").stat().st_size
+    printed = listing(folder / "a.vmfb")
+    whole = (folder / "a.vmfb").stat().st_size
     bytecode = re.search(r"^ *Bytecode: (\d+) bytes", printed, re.MULTILINE)
     data = sum(
         map(

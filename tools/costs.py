@@ -44,11 +44,13 @@ def run(config: Path, folder: Path, cores_used: int) -> tuple[float, float]:
         "--out",
         str(folder / "head.json"),
     ]
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.monotonic()
     subprocess.run(
         argv, cwd=ROOT, check=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
-    after, ended = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = time.monotonic()
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return (ended - began) / 60, used / 60
 
@@ -67,10 +69,8 @@ def megabytes(folder: Path, skip: str = "") -> float:
 def rows(suite: str, cores_used: int) -> Iterator[str]:
     """A row for the run with an empty cache, the compiler fetched, and one for the same again."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder, config = (
-            Path(scratch),
-            ROOT / "configs" / ("quick.yml" if suite == "quick" else "default.yml"),
-        )
+        folder = Path(scratch)
+        config = ROOT / "configs" / ("quick.yml" if suite == "quick" else "default.yml")
         for cache_state in ("cold", "warm"):
             wall, cpu = run(config, folder, cores_used)
             cells = megabytes(folder / "cache", skip="toolchains")

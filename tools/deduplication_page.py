@@ -45,7 +45,8 @@ def _row(cell: Cell) -> list[str]:
     deduplication = deduplication_of(
         cell, regions, executables, varies=bool(cell.others)
     )
-    near, code_bytes = UNKNOWN, UNKNOWN
+    near = UNKNOWN
+    code_bytes = UNKNOWN
     if deduplication.near is not None:
         near = amount(deduplication.near.executables, "count")
         code_bytes = amount(deduplication.near.code_bytes)

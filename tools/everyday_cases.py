@@ -31,7 +31,8 @@ from bot.study.tracing import traced
 from bot.system.defaults import cores, default_cache
 from bot.system.processes import Cancel
 
-OLD, NEW = "3.11.0", "3.13.0"
+OLD = "3.11.0"
+NEW = "3.13.0"
 QUICK = (
     "bert_l4_f32_s128",
     "bert_l4_f32_dyn",
@@ -100,7 +101,8 @@ def _improvement() -> tuple[State, State]:
 
 def _model_edit() -> tuple[State, State]:
     """The classifier of a CNN gives scores between 0 and 1: one operation more."""
-    name, kind = "mobilenet_v1_f32_224", "!torch.vtensor<[1,1001],f32>"
+    name = "mobilenet_v1_f32_224"
+    kind = "!torch.vtensor<[1,1001],f32>"
     scores = (
         f"%scores = torch.aten.sigmoid %816 : {kind} -> {kind} loc(#loc118)\n    return"
         f" %scores : {kind}"
@@ -262,7 +264,9 @@ def measure(case: str, cache: Path, jobs: int) -> tuple[Snapshot, Snapshot]:
     """Both sides, as a pull request's run measures and traces them without a stored baseline."""
     from bot.cli.showing import TerminalShow  # what only a terminal needs
 
-    show, cancel, plans = TerminalShow(quiet=False), Cancel(), []
+    show = TerminalShow(quiet=False)
+    cancel = Cancel()
+    plans = []
     with tempfile.TemporaryDirectory(prefix="code-size-everyday-") as name:
         for side, home in commits(case, Path(name)).items():
             request = Request(config=home / "code-size.yml", cache=cache, jobs=jobs)

@@ -36,7 +36,8 @@ def percent(part: int | None, whole: int | None) -> str:
 
 def change(cell: FoldCell) -> str:
     """Of the artifact."""
-    before, after = cell.artifact_bytes.before, cell.artifact_bytes.after
+    before = cell.artifact_bytes.before
+    after = cell.artifact_bytes.after
     return (
         UNKNOWN
         if after is None or not before
@@ -64,7 +65,9 @@ def cells(audit: FoldAudit) -> Iterator[list[str]]:
     for cell in audit.cells:
         if cell.state != "folded":
             continue
-        executables, sizes, price = cell.executables, cell.artifact_bytes, cell.price
+        executables = cell.executables
+        sizes = cell.artifact_bytes
+        price = cell.price
         yield [
             cell.model,
             cell.target,
@@ -159,10 +162,8 @@ def targets(audit: FoldAudit) -> Iterator[list[str]]:
             for name in ("executables", "artifact_bytes")
             for side in ("before", "after")
         }
-        before, after = (
-            numbers["artifact_bytes", "before"],
-            numbers["artifact_bytes", "after"],
-        )
+        before = numbers["artifact_bytes", "before"]
+        after = numbers["artifact_bytes", "after"]
         equal = sum(cell.equal is True for cell in cells)
         yield [
             target,
@@ -212,10 +213,8 @@ def _fewest(model: str, cells: Iterable[FoldCell]) -> int | None:
 
 def main(paths: Sequence[str]) -> None:
     """Write them."""
-    audit, page = (
-        together([fold_of(Path(path).read_bytes()) for path in paths]),
-        ROOT / "docs" / "fold.md",
-    )
+    audit = together([fold_of(Path(path).read_bytes()) for path in paths])
+    page = ROOT / "docs" / "fold.md"
     page.write_text(
         written(page.read_text(encoding="utf-8"), PART, page_lines(audit), (PART,)),
         encoding="utf-8",

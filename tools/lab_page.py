@@ -37,7 +37,8 @@ from bot.show.times import time_tables
 PART = "lab"
 SHOWN_FIRST = "llvm-cpu-x86_64"
 MOST_VARIANTS = 4
-_ROWS, _NAMES = 400, 16
+_ROWS = 400
+_NAMES = 16
 
 
 def part_of(name: str) -> str:
@@ -135,10 +136,8 @@ def _against(lab: Lab, shown: Sums) -> str:
     measured = [
         name for name in names if shown.value(name, "artifact_bytes") is not None
     ]
-    still, unknown = (
-        len(set(measured).difference(moved)),
-        len(set(names).difference(measured, moved)),
-    )
+    still = len(set(measured).difference(moved))
+    unknown = len(set(names).difference(measured, moved))
     unnamed = len(moved) - len(phrases)
     further = [f"{unnamed} more {'differs' if unnamed == 1 else 'differ'}"] * bool(
         unnamed
@@ -160,10 +159,8 @@ def _few(told: Sequence[str]) -> list[str]:
 def _size(lab: Lab, shown: Sums, name: str) -> float:
     """The part of the first change that is sure."""
     for column in lab.experiment.columns:
-        before, after = (
-            shown.value(shown.variants[0].name, column),
-            shown.value(name, column),
-        )
+        before = shown.value(shown.variants[0].name, column)
+        after = shown.value(name, column)
         if before and (sure := certain(difference(before, after))):
             return abs(sure) / ends(before)[1]
     return 0.0

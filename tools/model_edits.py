@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 from everyday_cases import edited, model
 
-BERT, BERT_MLP = "bert_l4_f32_s128", "!torch.vtensor<[1,128,3072],f32>"
+BERT = "bert_l4_f32_s128"
+BERT_MLP = "!torch.vtensor<[1,128,3072],f32>"
 BERT_OUT = "!torch.vtensor<[1,128,768],f32>"
-CNN, CNN_OUT = "mobilenet_v1_f32_224", "!torch.vtensor<[1,1001],f32>"
-TRAINING, INT8 = "jax_mlp_train_step_f32", "mobilenet_v1_int8_tosa"
+CNN = "mobilenet_v1_f32_224"
+CNN_OUT = "!torch.vtensor<[1,1001],f32>"
+TRAINING = "jax_mlp_train_step_f32"
+INT8 = "mobilenet_v1_int8_tosa"
 
 
 @dataclass(frozen=True)

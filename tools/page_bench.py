@@ -21,7 +21,8 @@ from playwright.sync_api import Browser
 
 from bot.show.page import html_pieces
 
-CELLS, ROUNDS = 200, 9
+CELLS = 200
+ROUNDS = 9
 TIMES = 3  # The bound: the page's time as a multiple of the text's
 LARGEST_BYTES = 5_000_000
 _TEXT = (

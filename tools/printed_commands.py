@@ -190,7 +190,8 @@ def variations(work: Work, home: Path) -> Iterator[Side]:
         shutil.copy(ROOT / name, home / "models")
     binary = work.binary(PAIR[1])
     for number, flag in enumerate(FLAGS):
-        config, out = home / f"{number}.yml", home / f"{number}.json"
+        config = home / f"{number}.yml"
+        out = home / f"{number}.json"
         config.write_text(
             json.dumps(
                 {

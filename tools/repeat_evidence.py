@@ -85,7 +85,8 @@ def _differing(one: Any, other: Any, path: str) -> Iterator[str]:
 
 def same(work: Work) -> Section:
     """One comparison from two empty caches at the same time, with one job and with two."""
-    runs, outs = [], []
+    runs = []
+    outs = []
     for jobs, folder in ((1, "one"), (2, "another/folder")):
         home = work.folder("same", folder)
         arguments = [

@@ -24,10 +24,8 @@ from bot.core.snapshot_json import from_lines, snapshot_lines
 
 CELLS = 5000
 # The bounds: CPU time as a multiple of that of `json`, and peak memory
-TIMES, MIB = (
-    4,
-    250,
-)
+TIMES = 4
+MIB = 250
 # A child's own peak is in /proc: what the kernel tells the parent is never below the
 # parent's own.
 _CHILD = """

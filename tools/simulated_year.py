@@ -172,7 +172,8 @@ def stored(snapshots: Iterator[Snapshot], folder: Path) -> tuple[Path, int]:
 
     And the bytes of that branch, packed.
     """
-    origin, clone = folder / "origin.git", folder / "clone"
+    origin = folder / "origin.git"
+    clone = folder / "clone"
     _git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(origin))
     _git(folder, "clone", "--quiet", str(origin), str(clone))
     git = Git(clone, Cancel())

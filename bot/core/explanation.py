@@ -35,7 +35,8 @@ CAUSE_WORDS = {
 
 What is no code of a dispatch.
 """
-MIXED, UNKNOWN = "mixed", "unknown"
+MIXED = "mixed"
+UNKNOWN = "unknown"
 """The cause of a cell none of whose causes has half of the change.
 
 What no cause is known of, in a waterfall.

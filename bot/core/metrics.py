@@ -417,7 +417,9 @@ ARTIFACT_PARTS: tuple[str, ...] = (
 # its executables, and words.
 
 
-VM, CONSTANTS, TABLES = "vm", "constants", "tables"
+VM = "vm"
+CONSTANTS = "constants"
+TABLES = "tables"
 """Bytecode of the host program.
 
 Read-only data other than executables; the artifact's own tables and padding.
@@ -425,7 +427,8 @@ Read-only data other than executables; the artifact's own tables and padding.
 EXECUTABLES = (  # before the name that a reader has for a part of an executable
     "executables/"
 )
-OTHER, UNREAD = EXECUTABLES + "tables", EXECUTABLES + "unread"
+OTHER = EXECUTABLES + "tables"
+UNREAD = EXECUTABLES + "unread"
 """What of an executable no part claims: names, tables, padding.
 
 And executables that could not be read.

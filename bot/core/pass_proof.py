@@ -13,7 +13,9 @@ from collections import Counter
 from bot.core.proof import NOT_TRIED, PROVED, status_of
 from bot.core.record import Amount, Count, Record
 
-BOTH, BASE_ALONE, HEAD_ALONE = "both", "base", "head"
+BOTH = "both"
+BASE_ALONE = "base"
+HEAD_ALONE = "head"
 """Which side runs the passes of a range."""
 
 
@@ -93,7 +95,8 @@ class PassProof(Record, frozen=True, omit_defaults=True):
     @property
     def lone_passes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the passes of the range that only base runs, and those that only head runs."""
-        base, head = Counter(self.base_passes), Counter(self.head_passes)
+        base = Counter(self.base_passes)
+        head = Counter(self.head_passes)
         return tuple((base - head).elements()), tuple((head - base).elements())
 
     @property

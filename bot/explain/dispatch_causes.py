@@ -20,7 +20,8 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
 
     None where it cannot be known.
     """
-    base, head = match.base, match.head
+    base = match.base
+    head = match.head
     if compared.base.cell.program is None or compared.head.cell.program is None:
         return None
     if is_opaque(compared.base) and is_opaque(compared.head):
@@ -53,7 +54,8 @@ def _opaque_cause(match: Match, compared: Compared) -> str:
     """Return the cause where the source is all that is known before the code."""
     if source_changed(compared):
         return "input"
-    base, head = match.base, match.head
+    base = match.base
+    head = match.head
     if base is None or head is None:
         return "codegen"
     is_same = code_differs(base, head) is False and same_numbers(base, head)

@@ -78,7 +78,8 @@ def delta_of(rank: int, match: Match, story: Story) -> DispatchDelta:
 
 def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> Traced:
     """Return the pass that parts the two sides of a dispatch, or why none is named."""
-    base, head = match.base, match.head
+    base = match.base
+    head = match.head
     base_trace = compared.base.cell.traces.get(base.name) if base else None
     head_trace = compared.head.cell.traces.get(head.name) if head else None
     traces = [trace for trace in (base_trace, head_trace) if trace]
@@ -118,7 +119,8 @@ def _why_not_the_cause(
         return why_no_pass(delta, row.level, row.name)
     if delta.cause not in EARLY_CAUSES or parted.forms_otherwise:
         return ""
-    base, head = match.base, match.head
+    base = match.base
+    head = match.head
     if base is None or head is None or not strategy_differs(base, head):
         return ""
     return (

@@ -95,7 +95,8 @@ def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "chang
 
     The numbers decide where its code is known. Elsewhere its source decides, too.
     """
-    base, head = match.base, match.head
+    base = match.base
+    head = match.head
     if base is None or head is None or base.sites != head.sites:
         return "changed"
     if not same_numbers(base, head):
@@ -136,7 +137,8 @@ def explanations(
     one_compiler = base.compiler.digest == head.compiler.digest
     result = {}
     for delta in deltas:
-        base_cell, head_cell = delta.base, delta.head
+        base_cell = delta.base
+        head_cell = delta.head
         if base_cell is None or head_cell is None:
             continue
         if not base_cell.measured or not head_cell.measured:

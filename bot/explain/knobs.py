@@ -101,7 +101,8 @@ def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
     distinct_base = tuple(dict.fromkeys(base))
     distinct_head = tuple(dict.fromkeys(head))
     if distinct_base != distinct_head:
-        base, head = distinct_base, distinct_head
+        base = distinct_base
+        head = distinct_head
     return f"{'; '.join(base) or UNSET} → {'; '.join(head) or UNSET}"
 
 

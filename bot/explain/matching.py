@@ -170,7 +170,8 @@ def index_both(base: Cell, head: Cell) -> tuple[IndexedCell, IndexedCell]:
 
     Half the facts would keep equal things apart.
     """
-    base_program, head_program = base.program, head.program
+    base_program = base.program
+    head_program = head.program
     if base_program is None or head_program is None:
         return IndexedCell(base), IndexedCell(head)
     return (

@@ -39,7 +39,8 @@ def note_of(match: Match, delta: DispatchDelta, story: Story, traced: Traced) ->
 
     The cause of a dispatch that only one side has says all.
     """
-    base, head = match.base, match.head
+    base = match.base
+    head = match.head
     compared = story.compared
     if delta.cause == "packaging":
         return SAME_CODE
@@ -67,7 +68,8 @@ def _note_of_source(
 
     If the sources are equal, say what differs behind them.
     """
-    base, head = match.base, match.head
+    base = match.base
+    head = match.head
     if base is None or head is None:
         return ""
     base_source, head_source = story.sources(match)
@@ -134,7 +136,8 @@ def _made_late(match: Match, compared: Compared) -> str:
 
 
 def _coded(delta: DispatchDelta, compared: Compared, traced: Traced) -> str:
-    base, head = delta.base, delta.head
+    base = delta.base
+    head = delta.head
     if base is None or head is None:
         return ""
     if strategy_differs(base, head):

@@ -176,7 +176,8 @@ def _wholes_and_parts(facts: Facts) -> tuple[list[Finding], list[Finding]]:
         for finding in news
         if finding.metric == "artifact_bytes"
     }
-    wholes, parts = [], []
+    wholes = []
+    parts = []
     for finding in news:
         is_part = finding.metric in ARTIFACT_PARTS
         if is_part and (finding.key, mark_of(finding)) in whole_marks:

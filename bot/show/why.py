@@ -284,9 +284,13 @@ def family_lines(
     i32: 3, 5` ``, or states that the executables are identical.
     `roomy`: with all that keeps the executables apart.
     """
-    members, varying, characters = (2, 3, 120)
+    members = 2
+    varying = 3
+    characters = 120
     if roomy:
-        members, varying, characters = (12, 12, 400)
+        members = 12
+        varying = 12
+        characters = 400
     lines = []
     for family in families[:limit]:
         count = plural(len(family.members), "executable")

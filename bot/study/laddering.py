@@ -101,7 +101,8 @@ def worth_laddering(
     Args:
         failing: the builds that fail the check.
     """
-    of_roots, urgent = {}, set[tuple[CellKey, str]]()
+    of_roots = {}
+    urgent = set[tuple[CellKey, str]]()
     for root in roots:
         place = root.example.key, root.example.dispatch
         if (root.share or 0) >= _LEAST_SHARE:

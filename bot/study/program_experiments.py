@@ -67,7 +67,8 @@ class ProgramExperiments:
             side: self._compilers[side].program_side(self._cells[side, key])
             for side in SIDES
         }
-        base, head = programs["base"], programs["head"]
+        base = programs["base"]
+        head = programs["head"]
         if isinstance(base, str):
             return ProgramExperiment(untried(f"base: {base}"))
         if isinstance(head, str):

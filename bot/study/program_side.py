@@ -173,7 +173,8 @@ def with_device_of(text: str, own_text: str) -> str | None:
 
     A device names the features of its processor, and releases name them differently.
     """
-    own_devices, devices = _DEVICE.findall(own_text), _DEVICE.findall(text)
+    own_devices = _DEVICE.findall(own_text)
+    devices = _DEVICE.findall(text)
     if len(own_devices) != 1 or len(devices) != 1:
         return None
     return _DEVICE.sub(lambda _: str(own_devices[0]), text)

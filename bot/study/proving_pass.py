@@ -126,7 +126,8 @@ class _Share:
 
 
 def _share(feed: CrossFeed, piece: Piece) -> _Share | None:
-    restored_bytes, moved_bytes = feed.carried(piece), feed.carried(feed.whole)
+    restored_bytes = feed.carried(piece)
+    moved_bytes = feed.carried(feed.whole)
     if restored_bytes is None or moved_bytes is None:
         return None
     return _Share(restored_bytes, moved_bytes)

@@ -71,7 +71,8 @@ def _experiment(
 ) -> ProgramExperiment:
     head_flow = _named("head", head)
     base_flow = _base_in_head(base, head)
-    head_regions, base_regions = regions_of(head_flow), regions_of(base_flow)
+    head_regions = regions_of(head_flow)
+    base_regions = regions_of(base_flow)
     if not head_regions or not base_regions:
         return ProgramExperiment(untried("a side has no dispatch region"))
     regions = distance(head_regions, base_regions)
@@ -151,7 +152,8 @@ def _phase_cut(programs: Programs) -> PhaseCut:
     """
     last = len(PROGRAM_PHASES) - 1
     different_regions = {-1: programs.regions, last: 0}
-    low, high = -1, last
+    low = -1
+    high = last
     while high - low > 1:
         middle = _nearest_fed(
             programs, low=low, high=high, different_regions=different_regions

@@ -78,7 +78,8 @@ class Programs:
 
         The program had another number of them before.
         """
-        first, second = regions_of(before), regions_of(after)
+        first = regions_of(before)
+        second = regions_of(after)
         digests = first.keys() | second.keys() | self.wanted.keys()
 
         def is_back(digest: str) -> bool:
@@ -305,7 +306,8 @@ class _Phase:
             tried: passes that were tried in head already.
         """
         cut = self._cut
-        low, high = 0, len(self._places)
+        low = 0
+        high = len(self._places)
         flows = {place: self._flow_cut(place) for place in (low, high)}
         differences = {
             place: self._programs.distance_at_flow(flow)
@@ -405,7 +407,8 @@ def _by_side(steps: Sequence[_Step]) -> Iterator[tuple[ProgramSide, list[PassRun
 
 def _lent(place: _Place) -> _Place:
     """Give both runs of a pass the options that one of them has."""
-    base, head = place.base, place.head
+    base = place.base
+    head = place.head
     if base is None or head is None:
         return place
     options = base.options or head.options

@@ -43,7 +43,10 @@ from bot.study.ladder import LadderSide
 from bot.system.files import temporary_directory
 from bot.system.processes import Outcome, run
 
-_TREE, _HELP, _SOURCE, _RESULT = "passes", "help.txt", "source.mlir", "result.mlir"
+_TREE = "passes"
+_HELP = "help.txt"
+_SOURCE = "source.mlir"
+_RESULT = "result.mlir"
 _PRINTED = (
     "--mlir-print-ir-after-all",
     "--mlir-print-ir-module-scope",
@@ -208,7 +211,8 @@ class Splicer:
             return spliced_text
         if isinstance(foreign, Failure):
             return foreign
-        name, foreign_name = self.side.row.name, other_splicer.side.row.name
+        name = self.side.row.name
+        foreign_name = other_splicer.side.row.name
         own_text = NamedText(name, "", spliced_text)
         text = transplanted(
             own_text, NamedText(foreign_name, "", foreign), is_generic=True
@@ -272,7 +276,8 @@ class Splicer:
                 return Failure(
                     "option", f"iree-opt does not know the pass {printed.name}"
                 )
-            text, begin = result, place + 1
+            text = result
+            begin = place + 1
         return self._run(text, passes[begin:])
 
     def _run(self, text: str, passes: Sequence[PrintedPass]) -> str | Failure:
@@ -321,7 +326,8 @@ def _runnable(
     for pipeline, expanded in bufferizations.items():
         span = _span(names, place, expanded)
         if span.stop - span.start > best.stop - best.start:
-            best, best_pipeline = span, pipeline
+            best = span
+            best_pipeline = pipeline
     if not best_pipeline:
         return runnable
     return [
@@ -338,10 +344,8 @@ def _span(names: Sequence[str], place: int, expanded: Sequence[str]) -> slice:
     """
     if _BUFFERIZE not in expanded:
         return slice(place, place)
-    before, behind = (
-        expanded[: expanded.index(_BUFFERIZE)],
-        expanded[expanded.index(_BUFFERIZE) :],
-    )
+    before = expanded[: expanded.index(_BUFFERIZE)]
+    behind = expanded[expanded.index(_BUFFERIZE) :]
     stop = place + len(behind)
     if list(names[place:stop]) != list(behind):
         return slice(place, place)

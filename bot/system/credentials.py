@@ -36,7 +36,8 @@ def safe_address(url: str) -> SplitResult | None:
     """
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host = parts.hostname
+        _ = parts.port
     except ValueError:
         return None
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)

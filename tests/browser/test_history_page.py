@@ -110,10 +110,8 @@ def test_choices_are_in_the_address_and_work_with_back(
 ) -> None:
     with opened(browser, written(make.measured())) as page:
         relative = page.get_by_label("difference from the first release, in percent")
-        metric, cuda = (
-            page.get_by_label("Metric"),
-            page.get_by_role("button", name="cuda"),
-        )
+        metric = page.get_by_label("Metric")
+        cuda = page.get_by_role("button", name="cuda")
         metric.select_option("executables")
         relative.uncheck()
         cuda.click()

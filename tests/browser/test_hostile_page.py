@@ -42,10 +42,8 @@ def hostile() -> Report:
             return make.failed(found, "\n".join(WORDS))
         return make.grown(replace(found, dispatches=tuple(named)), artifact_bytes=9_000)
 
-    base, changed = (
-        make.snapshot("1", models=MODELS, targets=TARGETS),
-        make.snapshot("2", head, MODELS, TARGETS),
-    )
+    base = make.snapshot("1", models=MODELS, targets=TARGETS)
+    changed = make.snapshot("2", head, MODELS, TARGETS)
     return make.explained(
         make.report(base, changed, WORDS),
         "</pre><img src=x onerror='window.ran = 1'>\u202e",

@@ -22,7 +22,8 @@ from bot.show.facts import build_facts
 from bot.study.comparison import reported
 
 REPORT = everyday.report("two_releases")
-CELLS, LARGEST_BYTES = 200, 5_000_000
+CELLS = 200
+LARGEST_BYTES = 5_000_000
 GREW = CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64")
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 WIDTH = "document.documentElement.scrollWidth"
@@ -154,10 +155,8 @@ def test_the_first_picture_is_of_the_change_and_its_sums_are_the_artifacts(
             tab.evaluate(f"[...document.querySelectorAll('.treemap a')].map({area})")
         )
         moved = {address: size for address, _, size, _ in tree}
-        grown_address, bert_address = (
-            cell_address(GREW),
-            "bert_l4_f32_dyn/llvm-cpu-x86_64",
-        )
+        grown_address = cell_address(GREW)
+        bert_address = "bert_l4_f32_dyn/llvm-cpu-x86_64"
         assert areas[bert_address] / areas[grown_address] == pytest.approx(
             moved[bert_address] / moved[grown_address], rel=0.05
         )
@@ -238,7 +237,8 @@ def test_filters_are_in_the_address_and_work_with_back(
     browser: Browser, page: Path
 ) -> None:
     with opened(browser, page) as tab:
-        all_addresses, target = shown(tab), tab.locator("select[name=target]")
+        all_addresses = shown(tab)
+        target = tab.locator("select[name=target]")
         target.select_option("x86_64")
         filtered = shown(tab)
         tab.locator("select[name=order]").select_option("size")
@@ -307,7 +307,8 @@ def test_the_grid_leads_to_cells_that_open_with_one_picture(
 
 def test_cells_are_filtered_searched_and_sorted(browser: Browser, page: Path) -> None:
     with opened(browser, page) as tab:
-        all_addresses, controls = shown(tab), tab.locator(".controls")
+        all_addresses = shown(tab)
+        controls = tab.locator(".controls")
         status = tab.locator(".controls [role=status]")
         assert (
             len(all_addresses) == len(REPORT.deltas)
@@ -506,7 +507,8 @@ def test_a_traced_dispatch_has_a_picture_of_its_passes_and_a_table(
         names = [line["label"] for line in chart["datasets"]]
         assert names[-2:] == ["base", "head"]
         assert names[0].startswith("the sides diverge: pass-")
-        base, head = chart["datasets"][-2]["data"], chart["datasets"][-1]["data"]
+        base = chart["datasets"][-2]["data"]
+        head = chart["datasets"][-1]["data"]
         assert base[:30] == head[:30] == [40 + step % 5 for step in range(30)], (
             "all passes, not only those of the table"
         )

@@ -564,10 +564,8 @@ print("made by", "VERSION", "with Python %d.%d" % sys.version_info[:2])
 def wheel(folder: Path, version: str, tag: str = "py3-none-any") -> Path:
     """A compiler that makes larger files from 1.2 on."""
     folder.mkdir(exist_ok=True, parents=True)
-    path, info = (
-        folder / f"kerneler-{version}-{tag}.whl",
-        f"kerneler-{version}.dist-info",
-    )
+    path = folder / f"kerneler-{version}-{tag}.whl"
+    info = f"kerneler-{version}.dist-info"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("kerneler.py", KERNELER.replace("VERSION", version))
         archive.writestr(
@@ -654,7 +652,8 @@ def test_releases_of_a_package_with_metrics_of_its_own(
 def test_where_python_is_installed_is_no_part_of_a_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, digests = wheel(tmp_path / "wheels", "1.0"), set()
+    path = wheel(tmp_path / "wheels", "1.0")
+    digests = set()
     for place in (tmp_path / "here", tmp_path / "there"):
         place.mkdir()
         (place / "python3").symlink_to(Path(sys.executable).resolve())

@@ -66,7 +66,8 @@ LEAST_BYTES = {
     "_Z8variadicPKcz": 700,
 }
 """Function → the array on its stack. A frame has more, or less where the array reaches into the red zone."""
-RED_ZONE_BYTES, MORE_BYTES = 128, 300
+RED_ZONE_BYTES = 128
+MORE_BYTES = 300
 
 
 def frames_of(home: Path, side: str = "head", model: str = "code") -> dict[str, int]:

@@ -50,7 +50,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite/small.mlir").write_text("module {}\n")
     (tmp_path / "c.yml").write_text(CONFIG)
-    before, recorder = signal.getsignal(signal.SIGTERM), Asked(make.small())
+    before = signal.getsignal(signal.SIGTERM)
+    recorder = Asked(make.small())
     monkeypatch.setattr("bot.fold.auditing.audited", recorder)
     yield recorder
     signal.signal(signal.SIGTERM, before)

@@ -25,7 +25,8 @@ KNOWN = "repeats: {alpha: ['vm*']}\n"
 FLAKY = (  # s + 128 or s + 192 bytes, in turn, beginning with the larger
     "grow grow flaky"
 )
-OVERLAPS, APART = "grow grow differ flaky", "grow grow grow grow grow grow flaky"
+OVERLAPS = "grow grow differ flaky"
+APART = "grow grow grow grow grow grow flaky"
 """s + 129 or s + 193; s + 384 or s + 448."""
 Run = Callable[..., int]
 
@@ -86,7 +87,8 @@ def told(home: Path, out: str) -> list[str]:
 def test_overlapping_ranges_are_told_as_open_and_at_most_warn(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base, head = compiler(home, "b", FLAKY), compiler(home, "h", OVERLAPS, "2.0")
+    base = compiler(home, "b", FLAKY)
+    head = compiler(home, "h", OVERLAPS, "2.0")
     assert compared("b", "h") == 0
     sizes = alpha(home / "out/report.json")["seen"]["artifact_bytes"]
     (low, high), (head_low, head_high) = sizes["base"], sizes["head"]
@@ -154,7 +156,8 @@ def test_what_was_ever_seen_not_to_repeat_is_compiled_several_times_on_both_side
     (home / "c.yml").write_text(CONFIG, encoding="utf-8")
     for number in range(12):
         write_model(home, f"large{number}", "// " + "x" * 4000)
-    flaky, steady = compiler(home, "b", FLAKY), compiler(home, "h", "grow grow", "2.0")
+    flaky = compiler(home, "b", FLAKY)
+    steady = compiler(home, "h", "grow grow", "2.0")
     if source == "run":
         assert compared("b", "h") in (0, 1)
     else:

@@ -136,10 +136,8 @@ def test_functions_without_names_are_not_said_to_be_the_same(
     [cell] = report(tmp_path)["cells"]
     names = {row["name"] for row in cell["dispatches"]}
     assert "the code of every dispatch is the same" not in cell["why"] + printed
-    base, head = (
-        cell["metrics"]["executable_bytes"]["base"],
-        cell["metrics"]["executable_bytes"]["head"],
-    )
+    base = cell["metrics"]["executable_bytes"]["base"]
+    head = cell["metrics"]["executable_bytes"]["head"]
     assert base != head
     if not names:
         assert cell["cause"] is None

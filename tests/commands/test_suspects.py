@@ -89,11 +89,9 @@ def test_a_clone_names_the_commits_that_speak_of_what_changed(
     report: Run, history: Revisions, clone: Clone
 ) -> None:
     roots = report(history, "--source", str(clone.directory))["roots"]
-    lowering, knob, llvm = (
-        roots["iree-llvmcpu-lowering"],
-        roots["unroll"],
-        roots["InstCombinePass"],
-    )
+    lowering = roots["iree-llvmcpu-lowering"]
+    knob = roots["unroll"]
+    llvm = roots["InstCombinePass"]
     only, idle = lowering["suspects"]
     assert (only["title"], only["date"]) == ("Fold gathers (#2)", "2026-05-04")
     assert idle["title"].startswith("[NFC]"), "what has no function is last"

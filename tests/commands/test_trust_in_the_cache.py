@@ -74,10 +74,8 @@ def test_a_figure_that_was_changed_in_the_cache_is_measured_again(
 
 
 def test_when_everything_changed_only_a_tenth_is_compiled_again(home: Path) -> None:
-    base, head = (
-        compiler(home, "base"),
-        compiler(home, "head", {"do": "grow", "kind": "direct"}),
-    )
+    base = compiler(home, "base")
+    head = compiler(home, "head", {"do": "grow", "kind": "direct"})
     arguments = (
         "compare",
         "--base",

@@ -24,7 +24,8 @@ float dot(const float *a, const float *b, int n) {
   return s;
 }
 """
-SMALL, LARGE = "-Os", "-O3 -funroll-loops"
+SMALL = "-Os"
+LARGE = "-O3 -funroll-loops"
 CONFIG: dict[str, Any] = {
     "schema": "code-size-config/1",
     "compiler": {

@@ -133,7 +133,8 @@ def test_a_crash_or_a_hang_costs_one_answer(
 
 
 def test_threads_get_their_own_answers(tmp_path: Path) -> None:
-    bound, wrong = bindings(tmp_path, READY + ECHO), []
+    bound = bindings(tmp_path, READY + ECHO)
+    wrong = []
 
     def ask(name: str) -> None:
         for i in range(30):
@@ -244,7 +245,8 @@ def test_mlir_is_taken_as_it_is(tmp_path: Path, scratch: Path) -> None:
 
 
 def test_each_onnx_model_is_imported_once(tmp_path: Path, scratch: Path) -> None:
-    source_model, work = model(tmp_path, "a.onnx"), importer(tmp_path, scratch, GOOD)
+    source_model = model(tmp_path, "a.onnx")
+    work = importer(tmp_path, scratch, GOOD)
     sources: list[Path | Failure] = []
     threads = [
         threading.Thread(target=lambda: sources.append(work.source(source_model)))
@@ -287,10 +289,8 @@ def test_each_onnx_model_is_imported_once(tmp_path: Path, scratch: Path) -> None
 def test_an_import_that_fails(
     tmp_path: Path, scratch: Path, body: str, stage: str, message: str
 ) -> None:
-    work, source_model = (
-        importer(tmp_path, scratch, body, 0.5 if stage == "timeout" else 20),
-        model(tmp_path, "a.onnx"),
-    )
+    work = importer(tmp_path, scratch, body, 0.5 if stage == "timeout" else 20)
+    source_model = model(tmp_path, "a.onnx")
     failure = work.source(source_model)
     assert isinstance(failure, Failure) and (failure.stage, failure.message) == (
         stage,

@@ -72,7 +72,8 @@ def test_within_bounds_and_without_dumps_and_directories(name: str) -> None:
         not ABSOLUTE_PATH.search(text) and "/home/" not in text and "/tmp/" not in text
     )
     assert not [dump for dump in DUMPS if dump in text]
-    output, undumped = said(name).encode(), Undumped()
+    output = said(name).encode()
+    undumped = Undumped()
     output_kept = undumped(output) + undumped(b"")
     assert trim(output_kept.decode()) == text and len(output_kept) <= len(output)
     assert (unknown_option(said(name)) is None) == (name != "unknown-option")
@@ -349,7 +350,8 @@ def test_dumps_left_out_as_they_come_change_no_diagnostic(
     parts: list[str], cuts: list[int], end: str
 ) -> None:
     text = "\n".join(parts) + end
-    output, undumped = text.encode(), Undumped()
+    output = text.encode()
+    undumped = Undumped()
     edges = [0, *sorted(min(cut, len(output)) for cut in cuts), len(output)]
     chunks = [output[start:stop] for start, stop in pairwise(edges) if start < stop]
     remaining = b"".join(undumped(chunk) for chunk in [*chunks, b""]).decode()

@@ -19,7 +19,8 @@ from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.slow
 
-DATED, OLDER = "3.14.0rc20261101", "3.14.0rc20261016"
+DATED = "3.14.0rc20261101"
+OLDER = "3.14.0rc20261016"
 RELEASES = ("3.12.0", "3.13.0", OLDER, DATED)
 
 
@@ -98,7 +99,8 @@ def test_the_newest(tmp_path: Path, page: LinksPage, spec: str, release: str) ->
 def test_a_run_asks_once_and_both_sides_get_the_same(
     tmp_path: Path, page: LinksPage, fake: FakeCompiler
 ) -> None:
-    run, places = Cancel(), Places((page.url,))
+    run = Cancel()
+    places = Places((page.url,))
     base = found("nightly", tmp_path, places, run)[0]
     write_wheel(
         page.wheels / wheel_name("3.14.0rc20261102"),
@@ -134,7 +136,8 @@ def test_the_environment_and_a_directory_are_places_too(
 
 
 def test_releases_between_two(page: LinksPage) -> None:
-    places, run = Places((page.url,)), Cancel()
+    places = Places((page.url,))
+    run = Cancel()
     assert [str(version) for version in offered(places, run)] == [*RELEASES]
     assert between("3.11.0", "3.14.0", places, run) == ("3.12.0", "3.13.0")
     assert between("3.12.0", "3.13.0", places, run) == ()

@@ -123,7 +123,8 @@ def test_measuring_options_that_are_not_known_are_dropped_one_by_one(
 def test_a_compiler_that_cannot_compile_a_trivial_module(
     tmp_path: Path, action: list[dict[str, str]], unknown: list[str], said: str
 ) -> None:
-    fake, cancel = install(tmp_path / "fake", action, unknown=unknown), Cancel()
+    fake = install(tmp_path / "fake", action, unknown=unknown)
+    cancel = Cancel()
     with pytest.raises(
         CompilerUnavailable,
         match=f"3.13.0rc1: cannot compile a trivial module: .*{said}",

@@ -85,7 +85,8 @@ def test_never_more_than_jobs_at_once_and_all_cores_are_used(jobs: int) -> None:
 
 
 def test_the_first_error_is_raised_when_all_have_stopped() -> None:
-    log, others_ended = Log(), []
+    log = Log()
+    others_ended = []
 
     def slow() -> None:
         time.sleep(0.2)
@@ -119,7 +120,10 @@ def test_a_watcher_that_fails_ends_the_run() -> None:
 @pytest.mark.parametrize("both_interrupt", [False, True])
 def test_an_interruption_calls_interrupt_and_waits(both_interrupt: bool) -> None:
     """One of two, or two that come as close together as two threads can send them."""
-    log, stop, ended, both_run = Log(), threading.Event(), [], threading.Barrier(2)
+    log = Log()
+    stop = threading.Event()
+    ended = []
+    both_run = threading.Barrier(2)
 
     def patient() -> None:
         if both_run.wait(10) == 0 or both_interrupt:

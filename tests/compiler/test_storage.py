@@ -67,7 +67,8 @@ def test_the_longest_unused_leaves_first_whatever_it_is(tmp_path: Path) -> None:
 
 
 def test_every_use_counts(tmp_path: Path) -> None:
-    cells, texts = CellCache(tmp_path), TextStore(tmp_path)
+    cells = CellCache(tmp_path)
+    texts = TextStore(tmp_path)
     for name in ("one", "two"):
         cells.store(digest_of(name), CELL)
         texts.keep(digest_of(name)[:16], "text")
@@ -120,7 +121,8 @@ def test_of_two_runs_at_once_neither_fails_nor_lets_go_of_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     """The other one does all of it when this one has looked at that place."""
-    walk, waiting = storage._files, [tmp_path / at]
+    walk = storage._files
+    waiting = [tmp_path / at]
 
     def walked(folder: Path) -> Iterator[storage.CacheEntry]:
         yield from walk(folder)
@@ -161,7 +163,9 @@ def test_only_what_is_left_of_a_compiler_is_removed_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another run may have finished it between the look and the removal."""
-    home, rmtree, removed = tmp_path / "toolchains" / "one", shutil.rmtree, list[Path]()
+    home = tmp_path / "toolchains" / "one"
+    rmtree = shutil.rmtree
+    removed = list[Path]()
 
     def noted(path: Path, **options: Any) -> None:
         removed.extend([path] if path == home else [])

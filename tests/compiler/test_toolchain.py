@@ -328,10 +328,8 @@ def test_digests_are_remembered_until_a_file_changes(
 def test_a_change_right_after_the_digest_is_seen(
     tmp_path: Path, cache: Path, fake: FakeCompiler
 ) -> None:
-    binary, library = (
-        install_native(tmp_path / "iree-compile", fake),
-        tmp_path / "libIREECompiler.so",
-    )
+    binary = install_native(tmp_path / "iree-compile", fake)
+    library = tmp_path / "libIREECompiler.so"
     digests = set()
     for number in range(20):
         with open(library, "r+b") as file:  # the same file, and the same size
@@ -343,10 +341,8 @@ def test_a_change_right_after_the_digest_is_seen(
 def test_a_compiler_that_is_being_built_is_refused(
     tmp_path: Path, cache: Path, fake: FakeCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    binary, library = (
-        install_native(tmp_path / "iree-compile", fake),
-        tmp_path / "libIREECompiler.so",
-    )
+    binary = install_native(tmp_path / "iree-compile", fake)
+    library = tmp_path / "libIREECompiler.so"
     monkeypatch.setattr(
         "time.sleep", lambda _: library.write_bytes(b"\x7fELF linked a moment ago")
     )
@@ -446,7 +442,8 @@ def test_two_runs_unpack_at_once(tmp_path: Path, wheel: Path) -> None:
 def test_nothing_is_written_outside_and_a_link_is_no_way_out(
     tmp_path: Path, fake: FakeCompiler, name: str
 ) -> None:
-    wheel, outside = tmp_path / wheel_name(), tmp_path / "outside"
+    wheel = tmp_path / wheel_name()
+    outside = tmp_path / "outside"
     outside.mkdir()
     with zipfile.ZipFile(wheel, "w") as archive:
         link = zipfile.ZipInfo("iree/link")
@@ -467,7 +464,8 @@ def test_nothing_is_written_outside_and_a_link_is_no_way_out(
 def test_a_wheel_that_was_cut_or_has_another_byte_is_whole_or_refused(
     tmp_path: Path, wheel: Path
 ) -> None:
-    whole, cache = wheel.read_bytes(), tmp_path / "cache"
+    whole = wheel.read_bytes()
+    cache = tmp_path / "cache"
     for size in (*range(0, len(whole), 5), *range(len(whole) - 40, len(whole))):
         wheel.write_bytes(whole[:size])
         with pytest.raises(CompilerUnavailable, match="is not a wheel"):

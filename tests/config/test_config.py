@@ -82,7 +82,8 @@ def test_the_default_is_the_packaged_one() -> None:
 
 
 def test_quick_differs_in_its_models_only() -> None:
-    default, quick = load_config(), load_config(configs_dir() / "quick.yml")
+    default = load_config()
+    quick = load_config(configs_dir() / "quick.yml")
     berts = ["bert_l4_f32_dyn", "bert_l4_f32_s128"]
     assert [model.stem for model in quick.models] == [
         *berts,
@@ -123,7 +124,8 @@ def test_requirements_replace_both_sides_and_places_of_wheels(
 ) -> None:
     config = load(SCHEMA + "compiler: {requirements: requirements.txt}\n")
     assert config.compiler == CompilerKeys(requirements="requirements.txt")
-    page, folder = "https://iree.dev/pip-release-links.html", str(tmp_path / "wheels")
+    page = "https://iree.dev/pip-release-links.html"
+    folder = str(tmp_path / "wheels")
     (tmp_path / "wheels").mkdir()
     for text, links in ((page, (page,)), (f"[{page}, wheels]", (page, folder))):
         assert (
@@ -198,10 +200,8 @@ def test_rules(load: Load) -> None:
 """
     one_and_a_half = LevelSpec(relative=Ratio(Fraction(3, 200), "1.5%"))
     five = LevelSpec(Amount(4096, "bytes", "4KiB"), Ratio(Fraction(1, 20), "5%"))
-    two, budget = (
-        LevelSpec(absolute=Amount(2, "own", "2")),
-        LevelSpec(limit=Amount(120, "own", "120")),
-    )
+    two = LevelSpec(absolute=Amount(2, "own", "2"))
+    budget = LevelSpec(limit=Amount(120, "own", "120"))
     assert load(RULES + text).thresholds == (
         Rule(
             name="size",

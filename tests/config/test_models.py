@@ -26,7 +26,8 @@ def suite(tmp_path: Path) -> Path:
 def test_a_model_is_named_by_its_stem_and_known_by_its_bytes(
     suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, digest = suite / "bert.f32.mlir", hashlib.sha256(b"module {}\n").hexdigest()
+    path = suite / "bert.f32.mlir"
+    digest = hashlib.sha256(b"module {}\n").hexdigest()
     expected = Model(
         name="bert.f32",
         path=str(path),

@@ -406,7 +406,8 @@ def test_a_variable_of_the_environment_is_not_filled_in(
 
 
 def test_the_digests_of_a_pin_are_those_of_its_release(tmp_path: Path) -> None:
-    first_digest, second_digest = f"sha256:{'0' * 64}", f"sha512:{'1' * 128}"
+    first_digest = f"sha256:{'0' * 64}"
+    second_digest = f"sha512:{'1' * 128}"
     hashes = (("3.13.0", first_digest), ("3.13.0", second_digest))
     for text in (
         f"{PIN} --hash={first_digest} --hash={second_digest}\n",

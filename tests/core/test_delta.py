@@ -123,7 +123,8 @@ EXCUSED = {
 
 @pytest.mark.parametrize(("base", "head"), EXPECTED, ids=lambda word: word)
 def test_the_statuses_of_both_sides_decide_the_state(base: str, head: str) -> None:
-    state, back = EXPECTED[base, head], EXPECTED[head, base]
+    state = EXPECTED[base, head]
+    back = EXPECTED[head, base]
     if state == "-":
         assert not [delta for delta in diff(side(base), side(head)) if delta.key == KEY]
         return
@@ -194,7 +195,8 @@ def test_an_unmeasured_cell_says_why(base: str, head: str, reason: str) -> None:
 def test_what_counts_as_a_change(
     status: str, changes: dict[str, object], state: str
 ) -> None:
-    base, head = with_cell(status=status), with_cell(status=status, **changes)
+    base = with_cell(status=status)
+    head = with_cell(status=status, **changes)
     assert state_of(base, head) == state_of(head, base) == state
 
 
@@ -353,10 +355,8 @@ def test_other_bytes_alone_may_be_the_compiler_s_own_doing() -> None:
         metrics=same_metrics, artifact_digest="a" * 64, others=second_outcome
     )
     head = with_cell(metrics=same_metrics, artifact_digest="c" * 64)
-    noisy, stable = (
-        only(base, elsewhere(head)),
-        only(head, elsewhere(with_cell(metrics=same_metrics))),
-    )
+    noisy = only(base, elsewhere(head))
+    stable = only(head, elsewhere(with_cell(metrics=same_metrics)))
     assert (noisy.state, noisy.numbers_repeat, noisy.explainable) == (
         "changed",
         True,
@@ -468,7 +468,8 @@ def test_a_metric_of_a_later_version_did_not_come_or_go_and_the_report_says_so()
     None
 ):
     assert set(METRIC_IDS) > FIRST
-    old, new = with_cell(metrics=OLD), with_cell(metrics={**OLD, "vgprs_max": 42})
+    old = with_cell(metrics=OLD)
+    new = with_cell(metrics={**OLD, "vgprs_max": 42})
     for base, head, lacking in ((old, new, "base"), (new, old, "head")):
         delta = only(base, head)
         assert (delta.metrics["vgprs_max"].base, delta.metrics["vgprs_max"].head) == (
@@ -545,10 +546,8 @@ def test_deltas_sum_to_head_minus_base(base: Snapshot, head: Snapshot) -> None:
             for d in diff(base, head)
             if id_ in d.metrics and d.metrics[id_].change is not None
         ]
-        heads, bases = (
-            [d.head for d in compared_deltas if d.head],
-            [d.base for d in compared_deltas if d.base],
-        )
+        heads = [d.head for d in compared_deltas if d.head]
+        bases = [d.base for d in compared_deltas if d.base]
         assert sum(d.metrics[id_].change or 0 for d in compared_deltas) == total(
             heads, id_
         ) - total(bases, id_)
@@ -556,7 +555,8 @@ def test_deltas_sum_to_head_minus_base(base: Snapshot, head: Snapshot) -> None:
 
 @given(snapshots(), snapshots())
 def test_swapping_the_sides_negates(base: Snapshot, head: Snapshot) -> None:
-    forward_deltas, backward_deltas = diff(base, head), diff(head, base)
+    forward_deltas = diff(base, head)
+    backward_deltas = diff(head, base)
     assert [delta.key for delta in forward_deltas] == [
         delta.key for delta in backward_deltas
     ]

@@ -15,7 +15,8 @@ from bot.core.ladder import (
     reverse_attribution,
 )
 
-HEAD_CODE, BASE_CODE = "A" * 16, "B" * 16
+HEAD_CODE = "A" * 16
+BASE_CODE = "B" * 16
 FAILED = Rung(why="it crashed")
 
 
@@ -69,7 +70,8 @@ def test_the_parts_sum_to_the_change() -> None:
 
 
 def test_swapping_the_sides_exchanges_the_orders_and_negates() -> None:
-    forward, backward = attribution(DIVIDED), reverse_attribution(DIVIDED)
+    forward = attribution(DIVIDED)
+    backward = reverse_attribution(DIVIDED)
     assert backward is not None
     assert sum(part or 0 for part in backward.values()) == 1984
     exchanged = swapped(DIVIDED)

@@ -15,7 +15,8 @@ from bot.core.snapshot_json import from_json, snapshot_lines
 from bot.errors import InputError
 from bot.explain.explanations import explanations
 
-HEAD_CODE, BASE_CODE = "A" * 16, "B" * 16
+HEAD_CODE = "A" * 16
+BASE_CODE = "B" * 16
 NAME = "main_dispatch_0_matmul"
 PARTS = {"source": 0, "configuration": 10, "mlir": 20, "back_end": 10}
 

@@ -18,7 +18,9 @@ from bot.core.after_merge import (
 )
 from bot.core.hidden_state import LINE_LIMIT
 
-GOOD, FIRST, NEWEST = "a" * 40, "b" * 40, "c" * 40
+GOOD = "a" * 40
+FIRST = "b" * 40
+NEWEST = "c" * 40
 FOUND = Seen(
     model="bert", target="vmvx", metric="artifact_bytes", kind="change", value=2_000
 )
@@ -76,7 +78,8 @@ def test_a_line_is_never_too_long_and_counts_the_pull_requests_that_it_forgets(
 def test_the_same_findings_of_the_same_merges_are_no_news_and_larger_or_later_ones_are() -> (
     None
 ):
-    smaller, larger = replace(FOUND, value=1_999), replace(FOUND, value=2_001)
+    smaller = replace(FOUND, value=1_999)
+    larger = replace(FOUND, value=2_001)
     assert is_same_break(STATE, [FOUND], [FIRST]) and is_same_break(
         STATE, [smaller], [NEWEST, FIRST]
     )

@@ -47,7 +47,8 @@ def hoisted(adds: int) -> DispatchTrace:
     )
 
 
-ISEL, GREEDY = "isel", "greedy"
+ISEL = "isel"
+GREEDY = "greedy"
 CASES = {
     "the first after which they never meet again": (
         trace(("a", {"x": 10}), ("b", {"x": 10, "y": 5}), ("c", {"z": 20})),

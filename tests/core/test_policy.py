@@ -102,7 +102,8 @@ def only(one: CellDelta, *rules: Rule) -> Finding:
 
 
 def test_the_first_matching_rule_decides_and_later_ones_are_not_looked_at() -> None:
-    strict, last = rule(name="strict", fail=level(0)), rule(name="last", warn=level(0))
+    strict = rule(name="strict", fail=level(0))
+    last = rule(name="last", warn=level(0))
     for scope in (
         {},
         {"metrics": ("vm_*",)},
@@ -183,10 +184,8 @@ def test_a_limit_holds_in_every_state_that_is_measured(state: str) -> None:
 
 
 def test_only_what_is_known_is_judged() -> None:
-    strict, failed = (
-        rule(fail=level(0, None, 0)),
-        delta("vm_bytes", 10, 90, status="failed"),
-    )
+    strict = rule(fail=level(0, None, 0))
+    failed = delta("vm_bytes", 10, 90, status="failed")
     assert not findings(failed, strict) and not findings(
         replace(failed, state="removed", head=None), strict
     )
@@ -373,10 +372,8 @@ def test_a_state_finding_has_how_the_cell_ended() -> None:
 # What base had, too.
 
 LIMIT = rule(fail=level(None, None, 100))
-PLAIN, CRASH = (
-    Failure("compile", "boom", 1),
-    Failure("compile", "boom", None, "SIGSEGV"),
-)
+PLAIN = Failure("compile", "boom", 1)
+CRASH = Failure("compile", "boom", None, "SIGSEGV")
 SHARED = [
     Failure(
         stage="compile",
@@ -543,17 +540,13 @@ def test_more_than_the_rule_allows_comes_first_bytes_before_counts_and_states_be
     def order(*deltas: CellDelta) -> list[str]:
         return [finding.key.model for finding in judge(deltas, [levels]).findings]
 
-    tiny, large = (
-        cell("tiny", "unattributed_bytes", 10, 110),
-        cell("large", "artifact_bytes", 1_000_000, 1_060_000),
-    )
+    tiny = cell("tiny", "unattributed_bytes", 10, 110)
+    large = cell("large", "artifact_bytes", 1_000_000, 1_060_000)
     assert order(tiny, large) == order(large, tiny) == ["large", "tiny"], (
         "a tiny table's ratio is not much"
     )
-    grown, slightly = (
-        cell("grown", "artifact_bytes", 1_000_000, 1_050_001),
-        cell("small", "artifact_bytes", 100, 107),
-    )
+    grown = cell("grown", "artifact_bytes", 1_000_000, 1_050_001)
+    slightly = cell("small", "artifact_bytes", 100, 107)
     assert order(grown, slightly) == [
         "small",
         "grown",
@@ -570,10 +563,8 @@ def test_more_than_the_rule_allows_comes_first_bytes_before_counts_and_states_be
         cell("bytes", "vm_bytes", 100, 106),
     )
     assert order(*regressions, gone) == ["gone", "bytes", "count"]
-    limit, growth = (
-        cell("limit", "vm_bytes", 99, 120),
-        cell("growth", "vm_bytes", 20, 80),
-    )
+    limit = cell("limit", "vm_bytes", 99, 120)
+    growth = cell("growth", "vm_bytes", 20, 80)
     either = judge([limit, growth], [rule(fail=level(10, None, 100))]).findings
     assert [(f.key.model, f.allowed, excess(f)) for f in either] == [
         ("growth", 10, 50),
@@ -678,10 +669,8 @@ def test_what_a_rule_is_about_and_which_ones_hide_it() -> None:
 # Properties of any judgement.
 
 few = st.integers(0, 60)
-amounts, shares = (
-    st.none() | st.builds(amount, few),
-    st.none() | st.builds(percent, few),
-)
+amounts = st.none() | st.builds(amount, few)
+shares = st.none() | st.builds(percent, few)
 levels_ = st.none() | st.builds(LevelSpec, amounts, shares, amounts)
 globs = st.sampled_from([("*",), ("a*",), ("b",), ("a", "?b")])
 of_metrics = st.sampled_from([("*",), ("*_bytes",), ("executables",)])
@@ -738,7 +727,8 @@ def test_what_base_had_is_all_that_is_left_where_nothing_changed(
 def test_findings_are_complete_unique_add_up_and_are_never_growth_both_ways(
     base: Snapshot, head: Snapshot, rules: list[Rule]
 ) -> None:
-    verdict, back = judge(diff(base, head), rules), judge(diff(head, base), rules)
+    verdict = judge(diff(base, head), rules)
+    back = judge(diff(head, base), rules)
     assert all(
         finding.actual and finding.limit and finding.rule
         for finding in verdict.findings

@@ -190,7 +190,8 @@ SEEN = Seen(
 GIVEN = Acceptance("octo --> cat", 3, (SEEN, SEEN))
 STATE = CommentState(True, (SEEN,), GIVEN)
 
-ints, text = st.integers(-(1 << 53), 1 << 53), st.text(max_size=12)
+ints = st.integers(-(1 << 53), 1 << 53)
+text = st.text(max_size=12)
 seens = st.builds(Seen, text, text, text, text, st.none() | ints, text)
 some_seen = st.lists(seens, max_size=3).map(tuple)
 given_or_not = st.none() | st.builds(Acceptance, text, ints, some_seen)
@@ -336,8 +337,10 @@ def test_any_bytes_and_any_text_are_survived(data: bytes, body: str) -> None:
 
 # Quiet by default.
 
-CALM, ALARMED = CommentState(), CommentState(True)
-MODELS, TARGETS = ("bert", "vit"), {"vmvx": "vmvx", "llvm-cpu-x86_64": "llvm-cpu"}
+CALM = CommentState()
+ALARMED = CommentState(True)
+MODELS = ("bert", "vit")
+TARGETS = {"vmvx": "vmvx", "llvm-cpu-x86_64": "llvm-cpu"}
 
 
 def side(edit: Callable[[Cell], Cell | None] = lambda cell: cell) -> Snapshot:
@@ -455,7 +458,8 @@ def test_what_broke_is_told_and_a_comment_that_is_there_is_updated() -> None:
 
 
 def test_an_alarm_is_resolved_by_a_pass_alone() -> None:
-    calm, alarm = make.report(side(), side()), make.report(side(), side(refused))
+    calm = make.report(side(), side())
+    alarm = make.report(side(), side(refused))
     accepted = Acceptance("octocat", 1, seen(alarm.verdict.findings))
     assert resolves(calm, ALARMED)
     assert not resolves(calm, CALM) and not resolves(calm, None)

@@ -247,7 +247,8 @@ costs = st.dictionaries(
 
 
 def test_larger_models_and_slower_backends_cost_more() -> None:
-    small, large = model("small", 10_000), model("large", 1_000_000)
+    small = model("small", 10_000)
+    large = model("large", 1_000_000)
     costs = [
         PlannedCell(model, target, ()).cost
         for model in (small, large)
@@ -308,7 +309,8 @@ def test_known_costs_move_a_model_that_looks_small_and_split_one_that_is_dear() 
         CELLS, 3, {cell.key: 1_000 if cell.model.name == "f" else 1 for cell in CELLS}
     )
     assert [sum(cell.model.name == "f" for cell in part) for part in parts] == [1, 1, 1]
-    key, other_key = CellKey("a", "cpu"), CellKey("a", "vmvx")
+    key = CellKey("a", "cpu")
+    other_key = CellKey("a", "vmvx")
     measured_once = [
         Cell(key.model, key.target, "ok", {"compile_cpu_ms": 12}),
         Cell(other_key.model, other_key.target, "ok", {"compile_cpu_ms": None}),
@@ -320,10 +322,8 @@ def test_known_costs_move_a_model_that_looks_small_and_split_one_that_is_dear() 
 def test_runners_read_the_plan_as_it_was_dealt(
     known: dict[CellKey, int], count: int
 ) -> None:
-    text, parts = (
-        canonical(matrix(CELLS, count, known)).decode(),
-        deal(CELLS, count, known),
-    )
+    text = canonical(matrix(CELLS, count, known)).decode()
+    parts = deal(CELLS, count, known)
     assert (
         sorted(cell.key for part in parts for cell in part)
         == [cell.key for cell in CELLS]
@@ -385,10 +385,8 @@ def test_a_plan_of_other_cells_or_of_another_count_is_refused() -> None:
 
 
 def test_a_plan_says_what_nightly_is_for_all_its_runners() -> None:
-    plain, moving = (
-        matrix(CELLS, 2),
-        matrix(CELLS, 2, None, {"nightly": "3.14.0rc20261101"}),
-    )
+    plain = matrix(CELLS, 2)
+    moving = matrix(CELLS, 2, None, {"nightly": "3.14.0rc20261101"})
     assert (
         b"releases" not in canonical(plain) and agreed(canonical(plain).decode()) == {}
     )
@@ -433,11 +431,9 @@ def part_of(
     )
 
 
-A, B, NONE = (
-    part_of(RUN, {"a"}, ["one"]),
-    part_of(RUN, {"b"}, ["two", "one"]),
-    part_of(RUN, set()),
-)
+A = part_of(RUN, {"a"}, ["one"])
+B = part_of(RUN, {"b"}, ["two", "one"])
+NONE = part_of(RUN, set())
 
 
 def measured(cells: Sequence[PlannedCell]) -> Snapshot:

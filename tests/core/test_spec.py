@@ -136,7 +136,8 @@ def test_what_is_told_has_no_login(text: str, told: str) -> None:
 
 
 def test_places_add_up_and_tell_themselves_apart() -> None:
-    page, folder = Places(("https://a/",)), Places(("dist",), no_index=True)
+    page = Places(("https://a/",))
+    folder = Places(("dist",), no_index=True)
     combined = page + folder + page
     assert combined == Places(("https://a/", "dist"), no_index=True)
     assert combined.argv == [

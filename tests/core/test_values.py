@@ -91,15 +91,13 @@ def test_what_the_table_of_metrics_says() -> None:
 
 
 def test_text_is_called_text() -> None:
-    size, expected = (
-        METRIC_BY_ID["executable_bytes"],
-        [
-            "PTX text",
-            "shader source",
-            "device code",
-            "device code",
-        ],
-    )
+    size = METRIC_BY_ID["executable_bytes"]
+    expected = [
+        "PTX text",
+        "shader source",
+        "device code",
+        "device code",
+    ]
     assert [
         metric_words(size, backend) for backend in ("cuda", "metal-spirv", "rocm", "")
     ] == expected
@@ -161,7 +159,8 @@ def test_a_cell_of_a_fold_audit_is_one_line_and_has_the_fields_of_the_contract()
     None
 ):
     audit = make.audit()
-    text, plain = saved(audit), json.loads(saved(make.many()))
+    text = saved(audit)
+    plain = json.loads(saved(make.many()))
     assert (
         saved(replace(audit, cells=audit.cells[::-1], models=audit.models[::-1]))
         == text

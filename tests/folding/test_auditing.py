@@ -369,10 +369,8 @@ def test_where_nothing_folded_does_not_resume_either_the_cell_is_failed_with_the
 def twice_the_norm() -> str:
     """Two layer norms with other constants, each with more stack than the compiler's gate allows."""
     text = NORM.read_text(encoding="utf-8")
-    head, body = (
-        text[: text.index("{\n") + 2],
-        text[text.index("{\n") + 2 : text.index("  return ")],
-    )
+    head = text[: text.index("{\n") + 2]
+    body = text[text.index("{\n") + 2 : text.index("  return ")]
     again = re.sub(
         r"%(?!(?:table|ids|x|g|b)\b)(\w+)", r"%\1_2", body.replace("1.0e-05", "1.0e-03")
     )
@@ -539,10 +537,8 @@ def test_a_difference_that_few_inputs_show_is_found(audit_of: Audit, name: str) 
 def test_what_is_the_same_says_on_what(
     audit_of: Audit, home: Path, tmp_path: Path
 ) -> None:
-    cell, note = (
-        audit_of("bytes_above_100", PROGRAMS["bytes_above_100"]),
-        "bit-equal on 3 random inputs",
-    )
+    cell = audit_of("bytes_above_100", PROGRAMS["bytes_above_100"])
+    note = "bit-equal on 3 random inputs"
     assert (cell.state, cell.equal, cell.equal_note) == ("folded", True, note)
     assert f"<sub>¹ {note}" in (home / tmp_path.name / "fold.md").read_text(
         encoding="utf-8"

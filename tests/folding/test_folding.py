@@ -23,7 +23,8 @@ from bot.study.flow_program import missing_resource
 from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler
-NEW, OLD = "3.13.0", "3.11.0"
+NEW = "3.13.0"
+OLD = "3.11.0"
 VALUE = re.compile(r"%[\w$.-]+")
 PASSED = re.compile(rf"({VALUE.pattern}) = arith\.constant (.+)(?= : \S+ loc\()")
 """A constant beside a site: name, value."""
@@ -66,7 +67,8 @@ def made_one(at: FoldStage, flow: Path, level: str, operands: tuple[str, ...]) -
         (names, operands)
     ] and rewritten.left == ()
     assert (executables(flow), executables(folded)) == (len(names), 1)
-    again, entries = at.groups(folded), {names[0]: candidates.entries[names[0]]}
+    again = at.groups(folded)
+    entries = {names[0]: candidates.entries[names[0]]}
     assert again == Groups(entries, {}, dict.fromkeys(FOLD_KINDS, ()), again.elements)
     return folded
 
@@ -101,7 +103,8 @@ def test_what_a_model_is_compiled_to_is_made_one_and_each_site_keeps_its_values(
 def test_what_is_written_at_the_end_of_flow_is_made_one_and_gives_the_same(
     new: FoldStage, runtime: Runtime, name: str, target: str
 ) -> None:
-    case, target_stage = WRITTEN[name], new.on(target)
+    case = WRITTEN[name]
+    target_stage = new.on(target)
     flow = target_stage.written(program(target_stage.header, case.regions))
     told_equal(
         target_stage,
@@ -576,7 +579,8 @@ def test_a_resource_that_is_named_has_to_be_carried(
     ],
 )
 def test_an_answer_that_is_none_is_one_line(tmp_path: Path, answer: object) -> None:
-    script, line = tmp_path / "worker.py", json.dumps(json.dumps(answer))
+    script = tmp_path / "worker.py"
+    line = json.dumps(json.dumps(answer))
     script.write_text(
         "import sys\nprint('{\"ready\": true}', flush=True)\nfor _ in sys.stdin:"
         f" print({line}, flush=True)\n"

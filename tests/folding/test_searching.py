@@ -141,16 +141,19 @@ def told(kept: Searched) -> dict[Group, tuple[str, str]]:
     }
 
 
-AB, CD, BC, WHOLE = ("a", "b"), ("c", "d"), ("b", "c"), ("a", "b", "c", "d")
+AB = ("a", "b")
+CD = ("c", "d")
+BC = ("b", "c")
+WHOLE = ("a", "b", "c", "d")
 FOUR = {"a": 4_000, "b": 4_000, "c": 3_000, "d": 3_000}
-EQUAL, SMALL, LARGE = dict.fromkeys(WHOLE, 1_000), ("a", "c"), ("b", "d")
+EQUAL = dict.fromkeys(WHOLE, 1_000)
+SMALL = ("a", "c")
+LARGE = ("b", "d")
 HALVES: dict[Group, int] = {WHOLE: 4_000, SMALL: 1_000, LARGE: 1_950}
 FAILS = "<stdin>:12:3: error: failed to legalize operation 'arith.extsi'\nmore"
 REASON = "failed to legalize operation 'arith.extsi'"
-NO_CODE, NO_SMALLER = (
-    "folding this group saves no code",
-    "this group does not make the artifact smaller",
-)
+NO_CODE = "folding this group saves no code"
+NO_SMALLER = "this group does not make the artifact smaller"
 
 
 def failing(*bad: Group) -> Callable[[Sequence[Group]], str]:
@@ -386,10 +389,8 @@ def worlds(draw: st.DrawFn) -> World:
         for group in all_groups
         if draw(st.booleans())
     }
-    poison, largest_count = (
-        frozenset(draw(st.sets(st.sampled_from(names), max_size=2))),
-        draw(st.integers(1, 9)),
-    )
+    poison = frozenset(draw(st.sets(st.sampled_from(names), max_size=2)))
+    largest_count = draw(st.integers(1, 9))
     says = draw(st.sampled_from([FAILS, "error: no room", f"error: in {names[0]}_f"]))
 
     def fails(groups: Sequence[Group]) -> str:
@@ -436,10 +437,8 @@ def test_whatever_the_compiler_does_the_artifact_gets_no_larger_and_each_group_i
         for banned_group in banned
         for group in result.attempt.groups
     )
-    folded, left_kinds = (
-        {name for group in result.attempt.groups for name in group},
-        told(result),
-    )
+    folded = {name for group in result.attempt.groups for name in group}
+    left_kinds = told(result)
     assert not any(folded.issuperset(members) for members in left_kinds)
     spoken = folded.union(*left_kinds, *banned)
     assert all(not spoken.isdisjoint(group) for group in all_groups), (

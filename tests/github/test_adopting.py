@@ -10,7 +10,8 @@ from test_comment import assert_harmless
 
 pytestmark = pytest.mark.slow
 
-A, B = MODEL.format("a"), MODEL.format("b")
+A = MODEL.format("a")
+B = MODEL.format("b")
 
 
 def first_line(stage: Stage) -> str:

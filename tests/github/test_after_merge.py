@@ -19,7 +19,8 @@ from bot.github import merged_pulls
 pytestmark = pytest.mark.slow
 
 A = MODEL.format("a")
-GROWN, LARGEST = f"{A}// grown\n", f"{A}// largest\n"
+GROWN = f"{A}// grown\n"
+LARGEST = f"{A}// largest\n"
 GROWS = [{"model": "grown", "do": "grow"}, {"model": "largest", "do": "grow grow"}]
 NO_GROWTH = [
     {"name": "code size", "metrics": ["artifact_bytes"], "fail": "0%"},

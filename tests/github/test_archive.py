@@ -57,14 +57,17 @@ def encrypted() -> bytes:
 
 def patched(data: bytes, signature: bytes, at: int, value: bytes) -> bytes:
     """The archive with another value at this place of each record that begins with the signature."""
-    patched_data, start = bytearray(data), data.find(signature)
+    patched_data = bytearray(data)
+    start = data.find(signature)
     while start >= 0:
         patched_data[start + at : start + at + len(value)] = value
         start = data.find(signature, start + 1)
     return bytes(patched_data)
 
 
-ENTRY, LOCAL, END = b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"
+ENTRY = b"PK\x01\x02"
+LOCAL = b"PK\x03\x04"
+END = b"PK\x05\x06"
 
 
 def peak_bytes(action: Callable[[], object]) -> int:
@@ -129,7 +132,8 @@ def test_what_is_refused(data: bytes) -> None:
 
 
 def test_limits() -> None:
-    largest, names = bytes(MOST_BYTES_EACH), (*NAMES, "third.json")
+    largest = bytes(MOST_BYTES_EACH)
+    names = (*NAMES, "third.json")
     files = [(name, largest) for name in names]
     assert (
         len(read_zip(zipped(*files[:2], method=zipfile.ZIP_STORED), names=names)) == 2
@@ -158,10 +162,8 @@ def test_files_that_share_their_bytes_have_no_more_than_one_archive_may(
         ("base.json", inner_archive[: inner_archive.index(ENTRY)]),
         method=zipfile.ZIP_STORED,
     )
-    inner, outer = (
-        inner_archive[inner_archive.index(ENTRY) : inner_archive.index(END)],
-        outer_archive[outer_archive.index(ENTRY) : outer_archive.index(END)],
-    )
+    inner = inner_archive[inner_archive.index(ENTRY) : inner_archive.index(END)]
+    outer = outer_archive[outer_archive.index(ENTRY) : outer_archive.index(END)]
     offset = struct.pack("<L", outer_archive.index(b"head.json") - 30)
     body = outer_archive[: outer_archive.index(ENTRY)]
     end = struct.pack(

@@ -114,7 +114,8 @@ def test_what_a_command_accepted_counts_in_a_merge_queue(commands: Commands) -> 
     head, _ = commands.pull({"models/a.mlir": GROWN})
     commands.say("/code-size rerun")
     commands.say("/code-size accept as discussed")
-    work, ref = commands.stage.origin.work, queue_ref(1, commands.main)
+    work = commands.stage.origin.work
+    ref = queue_ref(1, commands.main)
     git(work, "checkout", "-q", "--detach", "main")
     git(
         work,

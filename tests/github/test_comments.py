@@ -23,11 +23,9 @@ def test_the_comment_is_created_left_updated_and_found_among_others(
         "<!-- code-size: other -->\nother",
     )
     assert find(world.hub, 12, MARKER) == [] and world.put(create=False) == ""
-    created, same, changed = (
-        world.put(),
-        world.put(),
-        world.put(f"{BODY}!", create=False),
-    )
+    created = world.put()
+    same = world.put()
+    changed = world.put(f"{BODY}!", create=False)
     assert created == same == changed != ""
     assert (
         world.requests("PATCH", "") == 1
@@ -89,7 +87,8 @@ def test_runs_that_race_leave_one_comment(world: World) -> None:
     barrier = threading.Barrier(4)
     # all have looked before the first creates
     world.github.before("POST", COMMENTS, barrier.wait, times=4)
-    hubs, done = [world.connect() for _ in range(4)], list[str]()
+    hubs = [world.connect() for _ in range(4)]
+    done = list[str]()
     threads = [
         threading.Thread(target=lambda hub=hub: done.append(world.put(hub=hub)))
         for hub in hubs

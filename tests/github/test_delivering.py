@@ -30,7 +30,9 @@ from bot.github.services import Services
 from bot.show.comment import write_report
 from bot.study.comparison import reported
 
-SAME, GROWN, MORE = 100_000, 2_000_000, 3_000_000
+SAME = 100_000
+GROWN = 2_000_000
+MORE = 3_000_000
 SIX = {
     "base.json",
     "head.json",
@@ -276,7 +278,8 @@ def accepted(stage: Stage) -> Stage:
 def test_what_cannot_be_read_is_not_overwritten_and_accepts_nothing(
     accepted: Stage, unread: str
 ) -> None:
-    body, state = accepted.body, accepted.state
+    body = accepted.body
+    state = accepted.state
     accepted.hub.fail_next("GET", rf"/issues/\d+/{unread}$", 500, times=2)
     ran = told(accepted, MORE)
     assert ran.code == 3 and accepted.body == body and state.acceptance
@@ -501,7 +504,8 @@ def test_a_label_that_is_set_while_a_run_posts_accepts_nothing_that_nobody_saw(
 
 
 def test_no_child_sees_the_token(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    tools, log = stage.home / "tools", stage.home / "seen"
+    tools = stage.home / "tools"
+    log = stage.home / "seen"
     tools.mkdir()
     fake = tools / "git"
     fake.write_text(f'#!/bin/sh\n{{ env; echo "$@"; }} >> "{log}"\nexit 1\n')

@@ -16,7 +16,8 @@ from page_texts import render_html
 
 pytestmark = pytest.mark.slow
 
-OLD, NEW = "3.11.0", "3.13.0"
+OLD = "3.11.0"
+NEW = "3.13.0"
 PINNED = {"compiler": {"requirements": "requirements.txt"}}
 
 

@@ -167,7 +167,8 @@ def built(stage: Stage, name: str, *versions: str) -> Path:
 
 def test_wheels_of_both_sides_by_a_directory_and_by_a_glob(stage: Stage) -> None:
     stage.main(compiler=None)
-    base, head = built(stage, "dist-base", "3.12.0"), built(stage, "dist", "3.13.0")
+    base = built(stage, "dist-base", "3.12.0")
+    head = built(stage, "dist", "3.13.0")
     pull = stage.open_pull({"notes.txt": "one\n"})
     ran = stage.pull(*pull, base=str(base), head=f"{head}/*.whl")
     assert ran.code == 0 and ran.states == {"a on vmvx": "changed"}, ran.error
@@ -184,7 +185,8 @@ def test_what_could_be_two_compilers_or_none_is_one_line_and_no_pass(
     stage: Stage,
 ) -> None:
     stage.main()
-    two, none = built(stage, "two", "3.12.0", "3.13.0"), built(stage, "none")
+    two = built(stage, "two", "3.12.0", "3.13.0")
+    none = built(stage, "none")
     pull = stage.open_pull({"notes.txt": "one\n"})
     messages = {
         f"{two}": "two: several wheels fit this machine: iree_base_compiler-3.12.0",

@@ -50,7 +50,8 @@ def test_report_cache_and_what_git_fetched_belong_to_the_owner_of_the_workspace(
 def test_nothing_outside_of_the_workspace_and_no_target_of_a_link_changes_hands(
     tmp_path: Path,
 ) -> None:
-    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    workspace = tmp_path / "workspace"
+    outside = tmp_path / "outside"
     for folder in (workspace / "out", outside):
         folder.mkdir(parents=True)
         (folder / "file").write_text("x")

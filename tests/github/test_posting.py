@@ -136,7 +136,8 @@ def test_a_report_that_is_about_no_open_pull_request_is_dropped(
         ran = stage.post()
         assert ran.code == 0 and stage.bodies == [] and "newer head" in ran.said
     stage.hub.set_pull(NUMBER, **change)
-    before, ran = stage.writes, stage.post()
+    before = stage.writes
+    ran = stage.post()
     assert (
         ran.code == 0
         and "dropped" in ran.said
@@ -149,7 +150,8 @@ def test_a_report_that_is_about_no_open_pull_request_is_dropped(
 
 
 def _lies() -> dict[str, bytes]:
-    base, head = side(BASE), side(MERGE)
+    base = side(BASE)
+    head = side(MERGE)
     return {
         "no commit": sides(base, side(None)),
         "a commit that is none": sides(base, side("../../../user")),
@@ -263,7 +265,8 @@ def test_a_damaged_baseline_stands_for_no_ancestor(stage: Stage) -> None:
 def test_the_data_branch_is_read_with_git_and_nothing_else_is_run(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    programs, start = list[str](), subprocess.Popen.__init__
+    programs = list[str]()
+    start = subprocess.Popen.__init__
 
     def noted(child: Any, argv: Any, *rest: Any, **named: Any) -> None:
         # which ends children with this process
@@ -299,7 +302,8 @@ def test_the_data_branch_is_read_with_git_and_nothing_else_is_run(
 
 
 def _packs() -> dict[str, tuple[bytes, str]]:
-    base, head = to_json(side(BASE)), to_json(side(MERGE))
+    base = to_json(side(BASE))
+    head = to_json(side(MERGE))
     files = {"base.json": base, "head.json": head}
     newer = head.replace("code-size-snapshot/1", "code-size-snapshot/9")
     return {
@@ -395,7 +399,8 @@ def test_the_rules_are_those_of_the_checkout(stage: Stage) -> None:
 def test_numbers_of_an_artifact_are_no_sizes_of_memory(
     stage: Stage, count: int
 ) -> None:
-    base, head = side(BASE), side(MERGE, 2_000_000)
+    base = side(BASE)
+    head = side(MERGE, 2_000_000)
     vast = Dispatch(
         executable="main_dispatch_0",
         name="main_dispatch_0",

@@ -66,7 +66,8 @@ def test_a_file_that_cannot_be_written_is_an_output_error(tmp_path: Path) -> Non
 def test_the_summary_is_appended_and_a_mebibyte_in_utf_8_at_most(
     tmp_path: Path,
 ) -> None:
-    path, over = tmp_path / "summary", tmp_path / "over"
+    path = tmp_path / "summary"
+    over = tmp_path / "over"
     assert write_summary(path, "# One") and write_summary(path, "# Two\n\n")
     assert path.read_text() == "# One\n# Two\n"
     assert write_summary(

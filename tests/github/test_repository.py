@@ -78,7 +78,11 @@ def test_artifacts_over_all_pages(world: World) -> None:
 
 
 def test_descent(world: World) -> None:
-    old, middle, new, side, alien = ("1" * 40, "2" * 40, "3" * 40, "4" * 40, "5" * 40)
+    old = "1" * 40
+    middle = "2" * 40
+    new = "3" * 40
+    side = "4" * 40
+    alien = "5" * 40
     for sha, above in (
         (old, ()),
         (middle, (old,)),

@@ -12,14 +12,16 @@ import pytest
 from fake_github import FakeGitHub
 from posting_stage import BASE, HEAD, MERGE, NUMBER, OLDER, RUN, Stage, side, sides
 
-RELEASE, RELEASE_MERGE, MAIN, RELEASED = (
-    "1" * 40,
-    "2" * 40,
-    "code size (main)",
-    "code size (release-1)",
-)
-BACKPORT, BACKPORT_RUN, OTHER, OTHER_RUN = 8, 501, 9, 502
-SAME, GROWN = 100_000, 2_000_000
+RELEASE = "1" * 40
+RELEASE_MERGE = "2" * 40
+MAIN = "code size (main)"
+RELEASED = "code size (release-1)"
+BACKPORT = 8
+BACKPORT_RUN = 501
+OTHER = 9
+OTHER_RUN = 502
+SAME = 100_000
+GROWN = 2_000_000
 
 
 @pytest.fixture

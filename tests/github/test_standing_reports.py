@@ -40,7 +40,8 @@ def test_a_lost_run_replaces_no_verdict_of_the_same_merge_commit(stage: Stage) -
     stage.main()
     pull = grown(stage)
     assert stage.pull(*pull).code == 0
-    comments, checks = stage.hub.comments(1), stage.hub.check_runs
+    comments = stage.hub.comments(1)
+    checks = stage.hub.check_runs
     lost = stage.pull(*pull, parts="parts/*.json")
     assert lost.code == 2 and "match no file" in lost.error
     assert (stage.hub.comments(1), stage.hub.check_runs) == (comments, checks)
@@ -85,7 +86,8 @@ def test_a_run_again_of_an_older_merge_commit_does_not_replace_the_newer_report(
         stage, head, {"models/a.mlir": MODEL.format("a") + "// longer\n"}
     )
     assert stage.pull(head, newer).code == 0
-    comments, checks = stage.hub.comments(1), stage.hub.check_runs
+    comments = stage.hub.comments(1)
+    checks = stage.hub.check_runs
     again = stage.pull(head, older)
     assert (
         again.code == 0 and f"reported a newer merge commit, {newer[:10]}" in again.said

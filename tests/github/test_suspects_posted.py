@@ -66,7 +66,8 @@ def roots(ran: Ran) -> dict[str, Any]:
 def test_that_the_pull_request_changes_the_file_is_said_first(stage: Stage) -> None:
     ran, head = posted(stage)
     assert not ran.error
-    root, knob = roots(ran)["iree-llvmcpu-lowering"], roots(ran)["unroll"]
+    root = roots(ran)["iree-llvmcpu-lowering"]
+    knob = roots(ran)["unroll"]
     assert root["looked_up"]["this_pull_request"] == root["looked_up"]["files"] and [
         suspect["commit"] for suspect in root["suspects"]
     ] == [head]

@@ -110,7 +110,8 @@ def test_a_compiler_sees_no_variable_of_the_runner_on_github_and_none_of_the_use
 ) -> None:
     with FakeGitHub("octo/repo") as hub:
         stage = Stage.create(tmp_path, hub)
-        fake, environment_log = stage.compiler("one"), tmp_path / "seen.jsonl"
+        fake = stage.compiler("one")
+        environment_log = tmp_path / "seen.jsonl"
         shebang, _, program = fake.binary.read_text().partition("\n")
         look = f"import json, os\nwith open({str(environment_log)!r}, 'a') as file:\n"
         look += "    print(json.dumps({**os.environ}), file=file)"

@@ -16,7 +16,8 @@ GROWS = [
     {"model": f"grown {count}\n", "do": " ".join(["grow"] * count)}
     for count in range(1, 5)
 ]
-DAY_SECONDS, START = 86_400, 1_700_000_000
+DAY_SECONDS = 86_400
+START = 1_700_000_000
 
 
 def dated(

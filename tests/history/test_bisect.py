@@ -337,7 +337,8 @@ def test_the_row_has_to_be_known_and_its_ends_two(home: Path, bisect: Bisect) ->
         try:
             code, _, err = bisect("--config", "default", *arguments)
         except SystemExit as ended:
-            code, err = int(str(ended.code)), expected
+            code = int(str(ended.code))
+            err = expected
         assert code == 2 and expected in err, err
 
 

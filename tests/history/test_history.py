@@ -64,10 +64,8 @@ def test_what_a_snapshot_does_not_have_is_no_failure() -> None:
 def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes_and_no_part_in_moves_and_totals() -> (
     None
 ):
-    first, second = (
-        make.side("3.0.0", {BERT: 82_408, MOBILENET: 5}),
-        make.side("3.1.0", {BERT: 86_872, MOBILENET: 7}),
-    )
+    first = make.side("3.0.0", {BERT: 82_408, MOBILENET: 5})
+    second = make.side("3.1.0", {BERT: 86_872, MOBILENET: 7})
     cell = second.cells[0]
     second_outcome = CompileOutcome(
         "ok", {**cell.metrics, "artifact_bytes": 86_000}, "e" * 64

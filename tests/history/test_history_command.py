@@ -29,7 +29,8 @@ from bot.system.processes import Cancel
 pytestmark = pytest.mark.slow
 
 RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0", "3.12.0rc20260402", "3.12.0")
-GROWS, FAILS = "3.10.0", "3.11.0"
+GROWS = "3.10.0"
+FAILS = "3.11.0"
 CONFIG = (
     "schema: code-size-config/1\nmodels: [m/*.mlir]\ntargets: [vmvx,"
     " llvm-cpu-x86_64]\ncomponents: {}\n"
@@ -91,7 +92,8 @@ def test_a_range_has_all_releases_between_its_ends(
         "3.11.0",
         "3.12.0",
     ], "no pre-release where both ends are none"
-    alpha, beta = points("alpha"), points("beta")
+    alpha = points("alpha")
+    beta = points("beta")
     assert [point.get("move", {}).get("since") for point in alpha] == [
         None,
         None,
@@ -420,7 +422,8 @@ def test_baselines_are_in_the_order_in_which_they_were_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    origin, work = tmp_path / "origin.git", tmp_path / "work"
+    origin = tmp_path / "origin.git"
+    work = tmp_path / "work"
     git(tmp_path, "init", "--quiet", "--bare", str(origin))
     git(tmp_path, "clone", "--quiet", f"file://{origin}", str(work))
     (work / "code-size.yml").write_text(
@@ -447,11 +450,9 @@ def test_baselines_are_in_the_order_in_which_they_were_stored(
 def test_baselines_in_another_repository_are_found_beside_origin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    origin, sizes_repository, work = (
-        tmp_path / "octo" / "repo.git",
-        tmp_path / "octo" / "sizes.git",
-        tmp_path / "work",
-    )
+    origin = tmp_path / "octo" / "repo.git"
+    sizes_repository = tmp_path / "octo" / "sizes.git"
+    work = tmp_path / "work"
     for bare in (origin, sizes_repository):
         bare.mkdir(parents=True)
         git(bare, "init", "--quiet", "--bare")
@@ -502,7 +503,8 @@ def test_stored_baselines_show_growth_since_the_release_and_over_90_days(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     git(tmp_path, "init", "--quiet", "--initial-branch=main", ".")
-    store, commits = DirectoryStore(tmp_path / "kept"), []
+    store = DirectoryStore(tmp_path / "kept")
+    commits = []
     for number, release in enumerate(make.RELEASES[2:]):
         for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
             monkeypatch.setenv(name, f"{1_700_000_000 + 60 * number * 86_400} +0000")

@@ -69,7 +69,8 @@ DISTRIBUTION = {
 # these are.
 SCRIPT = "bot.readers.ir_worker.ir_worker"
 ROOMS_OF_SCRIPTS = ("bot.readers.ir_worker",)
-ARRAYS, OF_THE_EXTRA_RUN = "bot.running.array_worker", {"numpy", "ml_dtypes"}
+ARRAYS = "bot.running.array_worker"
+OF_THE_EXTRA_RUN = {"numpy", "ml_dtypes"}
 """Another such script, and what it may import because nothing else does."""
 
 SOURCES = {
@@ -151,7 +152,8 @@ def dotted_names(tree: ast.AST) -> Iterator[str]:
 
 def test_every_import_goes_down() -> None:
     def wrong(name: str, wanted: str) -> bool:
-        importer_folder, imported_folder = folder_of(name), folder_of(wanted)
+        importer_folder = folder_of(name)
+        imported_folder = folder_of(wanted)
         if (
             importer_folder is None
             or imported_folder is None

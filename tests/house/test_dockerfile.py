@@ -187,7 +187,9 @@ def context(directory: Path) -> Path:
     reason="the image's Python is newer, and so are its locked packages",
 )
 def test_the_steps_of_the_build_make_a_working_bot(tmp_path: Path) -> None:
-    build, home, empty = tmp_path / "build", tmp_path / "bot", tmp_path / "empty"
+    build = tmp_path / "build"
+    home = tmp_path / "bot"
+    empty = tmp_path / "empty"
     build.mkdir()
     empty.mkdir()
     context(build)

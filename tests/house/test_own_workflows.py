@@ -52,10 +52,8 @@ def test_the_bot_reviews_its_own_pull_requests_as_init_writes_it(file: str) -> N
 
 
 def test_its_own_configuration_is_the_quick_suite() -> None:
-    config, quick = (
-        load_config(ROOT / ".github" / "code-size.yml"),
-        load_config(configs_dir() / "quick.yml"),
-    )
+    config = load_config(ROOT / ".github" / "code-size.yml")
+    quick = load_config(configs_dir() / "quick.yml")
     assert [path.resolve() for path in config.models] == [
         path.resolve() for path in quick.models
     ]

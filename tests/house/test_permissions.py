@@ -110,7 +110,8 @@ class Seen:
                     ).code
                     == 0
                 )
-            start, tip = len(hub.traffic), _baselines(stage)
+            start = len(hub.traffic)
+            tip = _baselines(stage)
             yield stage, main
             self.needs |= set(map(needed, hub.traffic[start:]))
             if _baselines(stage) != tip:
@@ -190,7 +191,8 @@ def merged(
     stage.hub.add_pull(1, "1" * 40, base_sha=parent)
     stage.hub.merge_pull(1, sha, [parent])
     stage.hub.add_label(1, "code-size-approved", by="alice")
-    sent, ref = push_event(sha), "refs/heads/main"
+    sent = push_event(sha)
+    ref = "refs/heads/main"
     measured = stage.run("push", sent, sha, ref=ref, command="measure", **inputs)
     report_inputs = {"command": "report", "measured": str(measured.out), **inputs}
     return stage.run("push", sent, sha, ref=ref, **report_inputs)
@@ -228,7 +230,8 @@ def by_hand(seen: Seen) -> None:
 def prepared_by_hand(seen: Seen) -> None:
     with seen.measuring(**BRANCH) as (stage, main):
         stage.open_pull({"models/a.mlir": GROWN})
-        sent, ref = event("workflow_dispatch.main"), "refs/heads/main"
+        sent = event("workflow_dispatch.main")
+        ref = "refs/heads/main"
         ran = stage.run(
             "workflow_dispatch",
             sent,
@@ -254,7 +257,8 @@ def prepared_elsewhere(seen: Seen) -> None:
 def stored_elsewhere(seen: Seen) -> None:
     with seen.elsewhere() as (stage, main):
         for sha in (main, stage.origin.push_main("Merge", {"models/a.mlir": GROWN})):
-            sent, ref = push_event(sha), "refs/heads/main"
+            sent = push_event(sha)
+            ref = "refs/heads/main"
             measured = stage.run(
                 "push", sent, sha, ref=ref, command="measure", baselines="none"
             )

@@ -42,11 +42,13 @@ def side(place: int, tile: int) -> Snapshot:
 
 
 def compared() -> Report:
-    base, head = side(0, 8), side(1, 16)
+    base = side(0, 8)
+    head = side(1, 16)
     rungs = [Rung(size) for size in (14419, 2228, 2228, 2228, 2193)]
     climb = Climb(rungs[0], rungs[1], rungs[2], rungs[3], rungs[4])
     (base_cell,), (head_cell,) = base.cells, head.cells
-    base_row, head_row = base_cell.dispatches[0], head_cell.dispatches[0]
+    base_row = base_cell.dispatches[0]
+    head_row = head_cell.dispatches[0]
     knobs = KnobProof(
         PROVED,
         moved_bytes=12226,

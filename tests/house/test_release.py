@@ -105,7 +105,8 @@ class House:
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    origin, work = tmp_path / "origin", tmp_path / "work"
+    origin = tmp_path / "origin"
+    work = tmp_path / "work"
     git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", str(origin))
     git(origin, "config", "uploadpack.allowReachableSHA1InWant", "true")
     git(tmp_path, "init", "--quiet", "--initial-branch=main", str(work))

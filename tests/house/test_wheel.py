@@ -33,7 +33,8 @@ SOURCES = (
     "LICENSE",
 )
 """Of the checkout; tests and tools are there to be left out."""
-MODEL, TARGET = "jax_mlp_train_step_f32", "vmvx"
+MODEL = "jax_mlp_train_step_f32"
+TARGET = "vmvx"
 NAME = f"code_size_bot-{__version__}"
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
@@ -84,7 +85,8 @@ def copy_sources(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy: setuptools writes into the directory that it builds from."""
-    source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    source = tmp_path_factory.mktemp("source")
+    folder = tmp_path_factory.mktemp("wheel")
     copy_sources(source)
     options = ("--quiet", "--disable-pip-version-check", "--no-deps", *isolation())
     run(

@@ -196,7 +196,8 @@ def test_what_is_measured_is_reported_also_where_measuring_failed() -> None:
         if name == AFTER_MERGE:
             continue
         job = of(file)["jobs"][name]
-        need, condition = measuring_before(job), " ".join(job["if"].split())
+        need = measuring_before(job)
+        condition = " ".join(job["if"].split())
         assert "!cancelled()" in condition, f"{file}: {name}"
         assert (
             f"(needs.{need}.result == 'success' || needs.{need}.result == 'failure'"
@@ -242,7 +243,8 @@ def test_only_a_push_that_was_measured_is_stored_and_judged_after_the_merge() ->
 
 def test_groups_and_artifacts_carry_the_workflow_and_the_report_id() -> None:
     """Two workflows, or two configurations, then neither cancel each other nor overwrite a report."""
-    groups, names = [], []
+    groups = []
+    names = []
     for file, name, job in jobs():
         group = job["concurrency"]["group"]
         assert f"-${{{{ github.workflow }}}}-{REPORT_ID}" in group, f"{file}: {name}"
@@ -288,7 +290,8 @@ def test_a_job_that_deploys_takes_what_a_job_for_pushes_and_people_made_and_runs
 ):
     for (file, name), permissions in DEPLOYS.items():
         workflow_jobs = of(file)["jobs"]
-        job, source = workflow_jobs[name], workflow_jobs[workflow_jobs[name]["needs"]]
+        job = workflow_jobs[name]
+        source = workflow_jobs[workflow_jobs[name]["needs"]]
         assert job["permissions"] == permissions and "if" not in job, (
             "it runs where the other one has ended well"
         )
@@ -330,10 +333,8 @@ def test_no_job_has_a_shell_script_or_leaves_its_token_and_strangers_reach_the_d
     None
 ):
     for file, name, job in jobs():
-        where, inputs = (
-            f"{file}: {name}",
-            [step.get("with", {}) for step in job["steps"]],
-        )
+        where = f"{file}: {name}"
+        inputs = [step.get("with", {}) for step in job["steps"]]
         actions = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
         assert not any("run" in step for step in job["steps"]), (
             f"{where}: there is no script to write a value into"
@@ -390,7 +391,8 @@ def test_the_bot_runs_once_in_every_job_with_inputs_of_the_action() -> None:
 
 def test_what_is_uploaded_and_cached_is_what_the_bot_writes() -> None:
     for file, name, step in [*used("actions/upload-artifact@"), *used("actions/cache")]:
-        where, inputs = f"{file}: {name}", step["with"]
+        where = f"{file}: {name}"
+        inputs = step["with"]
         if (file, name) in PREPARES:
             continue
         (bot,) = [

@@ -27,10 +27,8 @@ from bot.explain.explanations import explanations
 from bot.explain.root_causes import root_causes
 
 COMPILER = "0" * 64
-BASE_KNOBS, HEAD_KNOBS = (
-    "Expert | tile = [8], vector = [4]",
-    "Expert | tile = [16], vector = [2]",
-)
+BASE_KNOBS = "Expert | tile = [8], vector = [4]"
+HEAD_KNOBS = "Expert | tile = [16], vector = [2]"
 TILE_AND_VECTOR = "tile 8 → 16, with vector"
 
 
@@ -229,7 +227,8 @@ def test_values_that_are_refuted_are_not_named_where_the_configured_ir_does_it()
 def test_without_experiments_the_first_difference_is_named_and_nothing_is_proved() -> (
     None
 ):
-    base, head = side("b", 60, BASE_KNOBS), side("h", 100, HEAD_KNOBS)
+    base = side("b", 60, BASE_KNOBS)
+    head = side("h", 100, HEAD_KNOBS)
     deltas = diff(base, head)
     (root,) = root_causes(deltas, explanations(base, head, deltas))
     assert (root.cause, root.what) == ("strategy", TILE_AND_VECTOR)
@@ -240,7 +239,8 @@ def test_an_experiment_of_another_base_says_nothing() -> None:
     experiments = ladder(
         (32013, 32013, 32055, 7949, 7949, 7949, 7949), tried(24064, -42, REFUTED)
     )
-    base, head = side("o", 7949, BASE_KNOBS), side("h", 32013, HEAD_KNOBS, experiments)
+    base = side("o", 7949, BASE_KNOBS)
+    head = side("h", 32013, HEAD_KNOBS, experiments)
     (explanation,) = explanations(base, head, diff(base, head)).values()
     (delta,) = explanation.dispatches
     assert (delta.cause, delta.attribution, delta.proof) == ("strategy", None, None)

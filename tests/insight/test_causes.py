@@ -324,7 +324,8 @@ def test_what_was_not_read_gives_no_cause_but_the_reason(side: str) -> None:
     def both(lacking: Cell, other: Cell) -> tuple[Cell, Cell]:
         return (lacking, other) if side == "base" else (other, lacking)
 
-    complete, unlisted = made(Row("t", code="d")), made(Row("s"), Row("r"))
+    complete = made(Row("t", code="d"))
+    unlisted = made(Row("s"), Row("r"))
     assert unlisted.program is not None
     partial = replace(
         unlisted,
@@ -378,10 +379,8 @@ def test_what_is_bound_otherwise_is_a_consequence_of_another_program_by_one_comp
 ):
     rows = (S, replace(T, code_bytes=100))
     moved = [_changed(row, code_bytes=104) for row in rows]
-    base, new = (
-        _bound(made(*rows), "o"),
-        _bound(made(Row("new", code="n"), *moved, phases=OTHER_INPUT), "O"),
-    )
+    base = _bound(made(*rows), "o")
+    new = _bound(made(Row("new", code="n"), *moved, phases=OTHER_INPUT), "O")
     assert _listed(_told(base, new).dispatches) == ">0 input, 0>1 input, 1>2 input"
     by_another_compiler = _told(base, new, same_command=False)
     assert (
@@ -515,7 +514,8 @@ def test_a_dispatch_has_its_note_and_its_diff(
 
 
 def test_the_component_is_asked_of_the_side_that_has_it() -> None:
-    base, head = made(Row("s0", kind="conv")), made(Row("s1"), artifact="h")
+    base = made(Row("s0", kind="conv"))
+    head = made(Row("s1"), artifact="h")
     conv, matmul = (f"main_dispatch_0_{kind}_8x16_f32" for kind in ("conv", "matmul"))
     explanation = explain(
         base,
@@ -565,10 +565,8 @@ def _change(one: DispatchDelta) -> int:
 def test_a_longer_name_in_the_text_of_the_same_code_is_no_change_of_it() -> None:
     rows = [Row(f"s{i}", code=f"s{i}", places=(f"e.{i}",)) for i in range(3)]
     head = made(*(replace(row, code_bytes=104) for row in rows), first=9)
-    explanation, back = (
-        _told(made(*rows, first=7), head),
-        _told(head, made(*rows, first=7)),
-    )
+    explanation = _told(made(*rows, first=7), head)
+    back = _told(head, made(*rows, first=7))
     assert (
         explanation.dispatches,
         explanation.unchanged,
@@ -612,7 +610,8 @@ def test_the_tenth_dispatch_of_a_real_kernel_has_a_longer_name_and_the_same_code
     for before, after in zip(
         reader.read(data).entry_points, reader.read(longer).entry_points, strict=True
     ):
-        base, head = _row(before), _row(after)
+        base = _row(before)
+        head = _row(after)
         bytes_more = (head.code_bytes or 0) - (base.code_bytes or 0)
         assert code_differs(base, head) is False and same_numbers(base, head)
         assert named_bytes(base, head) == bytes_more > 0, (

@@ -348,10 +348,8 @@ def test_what_moved_most_is_first_and_of_one_side_only_nothing_on_the_other() ->
         ("a.x", 200),
         ("b.y", 100),
     ]
-    base, head = (
-        cell([one("e", 1, 5)], [("e", "m.a")]),
-        cell([one("e", 1, 8)], [("e", "m.b")]),
-    )
+    base = cell([one("e", 1, 5)], [("e", "m.a")])
+    head = cell([one("e", 1, 8)], [("e", "m.b")])
     assert moved(base, head) == (
         ComponentDelta("b", Amounts(0, 0, None), Amounts(1, 8, None)),
         ComponentDelta("a", Amounts(1, 5, None), Amounts(0, 0, None)),
@@ -359,10 +357,8 @@ def test_what_moved_most_is_first_and_of_one_side_only_nothing_on_the_other() ->
 
 
 def test_both_sides_share_one_naming_and_the_tree_keeps_a_section_together() -> None:
-    base, head = (
-        cell([one("e", 1, 5)], [("e", "m.fc0")]),
-        cell([one("e", 1, 5)], [("e", "m.fc1")]),
-    )
+    base = cell([one("e", 1, 5)], [("e", "m.fc0")])
+    head = cell([one("e", 1, 5)], [("e", "m.fc1")])
     assert ([part.name for part in tree(base, head)], moved(base, head)) == (
         ["fc*"],
         (),
@@ -410,7 +406,8 @@ def test_parts_sum_to_the_whole_and_swapping_negates(
     base: Cell, head: Cell, globs: list[tuple[str, str]]
 ) -> None:
     names = naming(base, head, globs)
-    forward, back = components(base, head, names), components(head, base, names)
+    forward = components(base, head, names)
+    back = components(head, base, names)
     assert [
         tuple(ComponentDelta(part.name, part.head, part.base) for part in parts)
         for parts in back

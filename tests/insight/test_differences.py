@@ -57,10 +57,8 @@ def test_a_diff_names_its_sides_and_is_cut_and_clean(base: str, head: str) -> No
 
 
 def test_huge_texts_are_no_trap() -> None:
-    base, head = (
-        "\n".join("ab"[i % 2] for i in range(200_000)),
-        "\n".join("ba"[i % 3 == 0] for i in range(200_000)),
-    )
+    base = "\n".join("ab"[i % 2] for i in range(200_000))
+    head = "\n".join("ba"[i % 3 == 0] for i in range(200_000))
     assert len(unified(base, head)) <= LINES + 1
 
 

@@ -86,7 +86,8 @@ def test_each_pass_finds_what_it_is_for(name: str, base: Row, head: Row) -> None
 
 
 def test_among_equals_the_source_the_component_and_then_the_order_decide() -> None:
-    s, r = Row("s", places=("e.0",)), Row("r", places=("e.1",))
+    s = Row("s", places=("e.0",))
+    r = Row("r", places=("e.1",))
     assert _numbers(match(made(s, r), made(r, s))) == [
         ("1", "0", "identical-binary"),
         ("0", "1", "identical-binary"),

@@ -191,15 +191,11 @@ HEAD = _sized(
 def test_other_bytes_of_the_same_numbers_are_told_as_those_of_the_first_compile(
     left: Cell, right: Cell, left_host: int, right_host: int
 ) -> None:
-    left, right = (
-        _sized(left, left_host),
-        replace(_sized(right, right_host), artifact_digest="z" * 64),
-    )
+    left = _sized(left, left_host)
+    right = replace(_sized(right, right_host), artifact_digest="z" * 64)
     plain = _told(_side(left), _side(right))
-    forward, back = (
-        _told(_side(_again(left)), _side(right)),
-        _told(_side(right), _side(_again(left))),
-    )
+    forward = _told(_side(_again(left)), _side(right))
+    back = _told(_side(right), _side(_again(left)))
     # the compiler's own doing, as far as anybody knows
     if left.metrics == right.metrics:
         assert forward == back == {}
@@ -338,7 +334,8 @@ def test_it_sums_to_the_artifacts_change_and_swapping_the_sides_negates(
     base, head = _sides(found, left, right)
     base = replace(base, parts={}) if is_unread else base
     result = _headlined(found, base, head, renamed)
-    falls, whole = result.waterfall, sum(map(abs, result.waterfall.values()))
+    falls = result.waterfall
+    whole = sum(map(abs, result.waterfall.values()))
     assert sum(falls.values()) == sum(right.values()) - sum(left.values())
     assert set(falls) <= {*CAUSES, UNKNOWN} and 0 not in falls.values()
     if result.cause == MIXED:
@@ -402,18 +399,14 @@ def test_what_is_not_known_is_no_cause_and_names_of_kernels_belong_to_the_contai
     result = headlined(Explanation("strategy", "configuration", "…"), base, head)
     assert (result.cause, result.waterfall) == (None, {UNKNOWN: 200})
     assert result.why == "unknown +200 B could not be separated"
-    base, head = (
-        made_of({"executables/text": 100}, row("a", None)),
-        made_of({"executables/text": 150}, row("a", None)),
-    )
+    base = made_of({"executables/text": 100}, row("a", None))
+    head = made_of({"executables/text": 150}, row("a", None))
     unsized = DispatchDelta(
         base.dispatches[0], head.dispatches[0], "same-source", "codegen"
     )
     assert _headlined([unsized], base, head).waterfall == {UNKNOWN: 50}
-    base, head = (
-        made_of({"executables/text": 100}, row("a", 100)),
-        made_of({"executables/text": 101}, row("a", 101)),
-    )
+    base = made_of({"executables/text": 100}, row("a", 100))
+    head = made_of({"executables/text": 101}, row("a", 101))
     assert _headlined([], base, head, renamed=1).waterfall == {"container": 1}
 
 
@@ -429,10 +422,8 @@ def test_the_headline_has_the_words_of_the_largest_part() -> None:
         MIXED,
         "no cause has half of the change: host program +300 B, fusion +280 B",
     )
-    base, head = (
-        made_of({"vm": 100, "tables": 50}),
-        made_of({"vm": 300, "tables": 90, "executables/text": 80}, row("tanh", 80)),
-    )
+    base = made_of({"vm": 100, "tables": 50})
+    head = made_of({"vm": 300, "tables": 90, "executables/text": 80}, row("tanh", 80))
     new = DispatchDelta(None, row("tanh", 80), "added", "input")
     result = headlined(
         Explanation("input", "input", "the model itself changed", (new,)),

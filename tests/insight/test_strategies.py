@@ -43,10 +43,8 @@ def older(strategy: str) -> str:
 
 def test_a_value_more_on_one_of_equal_configurations_is_that_value_alone() -> None:
     """A layer norm, 3.10.0 → 3.11.0: two equal configurations became unequal, and three knobs seemed to be added."""
-    base, head = (
-        line(INNER, REDUCTION, REDUCTION, INNER),
-        line(BOTH, REDUCTION, REDUCTION, INNER),
-    )
+    base = line(INNER, REDUCTION, REDUCTION, INNER)
+    head = line(BOTH, REDUCTION, REDUCTION, INNER)
     assert turned(base, head) == {"vector_reduction": "[0, 8] in 1 configuration more"}
     assert turned(head, base) == {"vector_reduction": "[0, 8] in 1 configuration fewer"}
     assert (
@@ -61,10 +59,8 @@ def test_a_value_more_on_one_of_equal_configurations_is_that_value_alone() -> No
 
 
 def test_values_that_are_on_other_operations_are_no_secret() -> None:
-    base, head = (
-        line("tile = [4], vector = [8]", "vector = [1]"),
-        line("vector = [8]", "tile = [4], vector = [1]"),
-    )
+    base = line("tile = [4], vector = [8]", "vector = [1]")
+    head = line("vector = [8]", "tile = [4], vector = [1]")
     assert turned(base, head) == turned(head, base) == {"tile": ON_OTHER_OPERATIONS}
     assert (
         strategy_note(base, head)
@@ -73,10 +69,8 @@ def test_values_that_are_on_other_operations_are_no_secret() -> None:
 
 
 def test_one_of_two_values_changed_into_the_other() -> None:
-    base, head = (
-        line("v = [1]", "v = [1]", "v = [8]"),
-        line("v = [1]", "v = [8]", "v = [8]"),
-    )
+    base = line("v = [1]", "v = [1]", "v = [8]")
+    head = line("v = [1]", "v = [8]", "v = [8]")
     assert turned(base, head) == {"v": "1 → 8"}
     assert turned(
         line("v = [1, 1]", "v = [8]"), line("v = [8]", "v = [1, 1]", "v = [8]")
@@ -94,7 +88,8 @@ def test_a_list_that_was_empty() -> None:
 
 
 def test_another_name_of_an_operation_is_no_other_choice() -> None:
-    base, head = line("tile = [4]", operation="linalg.copy"), line("tile = [4]")
+    base = line("tile = [4]", operation="linalg.copy")
+    head = line("tile = [4]")
     assert same_configuration(base, head) and turned(base, head) == {}
     assert not same_configuration(base, line("tile = [8]"))
     assert not same_configuration(line("tile = [4]"), line("tile = [4]", "tile = [4]"))
@@ -124,7 +119,8 @@ CONFIGURATIONS = some.lists(
 def test_an_older_line_is_compared_as_both_were_written(
     base: list[str], head: list[str]
 ) -> None:
-    base_line, head_line = line(*base), line(*head)
+    base_line = line(*base)
+    head_line = line(*head)
     assert same_configuration(base_line, older(base_line)) and same_configuration(
         older(base_line), base_line
     )

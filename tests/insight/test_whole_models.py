@@ -17,7 +17,8 @@ from bot.explain.whole_models import model_edits
 from bot.store.entries import pack, unpack
 
 COMPILER = CompilerInfo("3.13.0", "", "c" * 64)
-CLASSIFIER, STEM = "m.net.classifier", "m.net.stem.conv"
+CLASSIFIER = "m.net.classifier"
+STEM = "m.net.stem.conv"
 PLACES = {CLASSIFIER: 4, STEM: 2, "m.net.layer.0": 3, "m.net.layer.1": 3, "": 5}
 NET = Program(
     operations=counts_text({"linalg.generic": 12, "arith.addf": 9, "linalg.matmul": 1}),
@@ -56,10 +57,8 @@ def side(*cells: Cell, compiler: CompilerInfo = COMPILER, **models: str) -> Snap
     )
 
 
-NET_BASE, NET_HEAD = (
-    side(read("net", NET), net="1" * 64),
-    side(read("net", EDITED), net="2" * 64),
-)
+NET_BASE = side(read("net", NET), net="1" * 64)
+NET_HEAD = side(read("net", EDITED), net="2" * 64)
 
 
 def only(base: Snapshot, head: Snapshot) -> ModelEdit:
@@ -101,10 +100,8 @@ def test_what_came_is_told_with_its_place_and_what_went_the_other_way_round() ->
 
 
 def test_what_a_side_does_not_say_is_not_known() -> None:
-    earlier, uncounted = (
-        replace(NET, operations=None, places={}),
-        replace(EDITED, operations="2 arith.addf"),
-    )
+    earlier = replace(NET, operations=None, places={})
+    uncounted = replace(EDITED, operations="2 arith.addf")
     for base, head in (
         (None, EDITED),
         (NET, None),
@@ -141,7 +138,8 @@ def test_what_a_side_does_not_say_is_not_known() -> None:
 def test_a_model_of_one_side_alone_came_or_went_as_a_whole() -> None:
     """Also between two compilers: there is nothing that they could read differently."""
     without = side(compiler=replace(COMPILER, digest="d" * 64))
-    came, went = only(without, NET_HEAD), only(NET_HEAD, without)
+    came = only(without, NET_HEAD)
+    went = only(NET_HEAD, without)
     assert (came.base, came.head) == (None, "2" * 64) == (went.head, went.base)
     assert came.operations == {
         "arith.addf": 9,
@@ -197,7 +195,8 @@ def negated(changes: Mapping[str, int] | None) -> dict[str, int] | None:
 @given(any_snapshots(), any_snapshots())
 def test_swapping_the_sides_negates(base: Snapshot, head: Snapshot) -> None:
     assert model_edits(base, base) == ()
-    forward, back = model_edits(base, head), model_edits(head, base)
+    forward = model_edits(base, head)
+    back = model_edits(head, base)
     assert list(back) == [
         ModelEdit(
             model=edit.model,

@@ -154,10 +154,10 @@ def test_what_is_known_is_not_compiled_again_and_gives_the_same_files(
 ) -> None:
     fake = compiler(here)
     assert asked("flags")[0] == 0
-    before, files = (
-        fake.compiles,
-        {name: (here / "out" / name).read_bytes() for name in ("lab.json", "lab.md")},
-    )
+    before = fake.compiles
+    files = {
+        name: (here / "out" / name).read_bytes() for name in ("lab.json", "lab.md")
+    }
     assert asked("flags")[0] == 0
     assert fake.compiles == before
     assert {name: (here / "out" / name).read_bytes() for name in files} == files

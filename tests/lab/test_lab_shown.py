@@ -280,7 +280,8 @@ def test_ratios_of_time_are_geometric_means_in_which_the_same_artifact_counts_as
 ):
     cuda, host = sums(make.timed())
     assert cuda.time("b") is None and host.time("a") is None
-    slower, same = host.time("b"), host.time("c")
+    slower = host.time("b")
+    same = host.time("c")
     assert (
         slower is not None
         and slower.models == 2

@@ -257,7 +257,8 @@ def test_a_key_has_what_imports_the_model_and_the_processor_where_code_is_for_it
 def test_torn_entries_foreign_ones_with_a_right_checksum_and_one_under_another_name(
     tmp_path: Path,
 ) -> None:
-    path, other_key = stored(tmp_path), digest_of("another key")
+    path = stored(tmp_path)
+    other_key = digest_of("another key")
     whole = path.read_bytes()
     for size in range(len(whole)):
         path.write_bytes(whole[:size])

@@ -26,7 +26,8 @@ from bot.show.defaults import changed_defaults_lines, default_words
 from bot.study.proving_defaults import BuildSide, base_default, prove_default
 from bot.system.processes import Cancel
 
-BASE, HEAD = "3.10.0", "3.11.0"
+BASE = "3.10.0"
+HEAD = "3.11.0"
 REASSOCIATE = "--iree-llvmcpu-reassociate-fp-reductions"
 SUM = """
 #matrix = affine_map<(d0, d1) -> (d0, d1)>
@@ -81,7 +82,8 @@ def test_the_options_of_two_releases_are_compared(
     setups: dict[str, CompileSetup],
 ) -> None:
     """The option moved between registries in 3.11.0: 3.10.0 has it, and does not report its default."""
-    base, head = defaults(setups[BASE]), defaults(setups[HEAD])
+    base = defaults(setups[BASE])
+    head = defaults(setups[HEAD])
     assert (
         base.defaults["--iree-input-type"]
         == head.defaults["--iree-input-type"]
@@ -196,7 +198,8 @@ def test_one_compiler_on_both_sides_has_no_changed_default(tmp_path: Path) -> No
 def test_a_default_that_did_nothing_is_refuted_or_not_tried(
     sides: dict[str, BuildSide],
 ) -> None:
-    base, head = sides[BASE], sides[HEAD]
+    base = sides[BASE]
+    head = sides[HEAD]
     unrelated = prove_default(
         base, head, DefaultChange("--iree-llvmcpu-loop-unrolling", "true", "false")
     )

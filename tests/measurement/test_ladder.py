@@ -24,7 +24,8 @@ from bot.study.ladder import measured_ladder
 
 pytestmark = [pytest.mark.compiler, pytest.mark.slow]
 
-X86, AARCH64 = "llvm-cpu-x86_64", "llvm-cpu-aarch64"
+X86 = "llvm-cpu-x86_64"
+AARCH64 = "llvm-cpu-aarch64"
 Side = tuple[str, str]  # a release and a model
 
 
@@ -143,7 +144,8 @@ def test_labels_with_the_number_of_a_kernel_hide_no_part(tmp_path: Path) -> None
 
 
 def test_swapping_the_sides_exchanges_the_orders_and_negates(tmp_path: Path) -> None:
-    older, newer = ("3.11.0", PRODUCT), ("3.13.0", PRODUCT)
+    older = ("3.11.0", PRODUCT)
+    newer = ("3.13.0", PRODUCT)
     ladder = ladder_of(tmp_path / "ab", older, newer, "cuda", both_orders=True)
     swapped = ladder_of(tmp_path / "ba", newer, older, "cuda", both_orders=True)
     assert attribution(ladder) == {

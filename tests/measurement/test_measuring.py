@@ -166,7 +166,8 @@ def files_in(directory: Path) -> list[Path]:
 def test_a_shard_knows_the_whole_plan_so_that_a_lost_one_is_noticed(
     tmp_path: Path,
 ) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
+    fake = fake_in(tmp_path / "fake")
+    cells = cells_of(tmp_path, MODELS)
     room, _ = open_resources(tmp_path)
     whole = side_plan("head", fake, cells)
     part = replace(
@@ -183,7 +184,8 @@ def test_a_shard_knows_the_whole_plan_so_that_a_lost_one_is_noticed(
 
 
 def test_a_side_becomes_a_snapshot(tmp_path: Path, scratch: Path) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
+    fake = fake_in(tmp_path / "fake")
+    cells = cells_of(tmp_path, MODELS)
     snapshots, heard = measured(tmp_path, ("head", fake, cells))
     head = snapshots["head"]
     assert list(snapshots) == ["head"]
@@ -198,7 +200,8 @@ def test_a_side_becomes_a_snapshot(tmp_path: Path, scratch: Path) -> None:
     assert head.models == {cell.model.name: cell.model.digest for cell in cells}
     assert head.notes == ()
     for planned in cells:
-        cell, artifact = by_key(head)[planned.key], fake.artifact(planned)
+        cell = by_key(head)[planned.key]
+        artifact = fake.artifact(planned)
         assert (cell.status, cell.failure, cell.command) == (
             "ok",
             None,
@@ -241,10 +244,8 @@ def test_an_unsupported_target_is_a_row(tmp_path: Path) -> None:
     inline = Target(
         "vmvx-inline", "vmvx-inline", unsupported="needs a module of its own"
     )
-    fake, cells = (
-        fake_in(tmp_path / "fake"),
-        cells_of(tmp_path, ["alpha"], [VMVX, inline]),
-    )
+    fake = fake_in(tmp_path / "fake")
+    cells = cells_of(tmp_path, ["alpha"], [VMVX, inline])
     snapshots, heard = measured(tmp_path, ("head", fake, cells))
     rows = by_key(snapshots["head"])
     failure = Failure("target", "needs a module of its own")
@@ -262,7 +263,8 @@ def test_an_unsupported_target_is_a_row(tmp_path: Path) -> None:
 
 
 def test_only_what_is_not_in_the_cache_is_compiled(tmp_path: Path) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
+    fake = fake_in(tmp_path / "fake")
+    cells = cells_of(tmp_path, MODELS)
     first, _ = measured(tmp_path, ("head", fake, cells))
     before = len(fake.calls())
     second, heard = measured(tmp_path, ("head", fake, cells))
@@ -310,7 +312,8 @@ def test_a_file_in_place_of_the_cache(tmp_path: Path, scratch: Path) -> None:
 
 
 def test_a_cell_that_two_sides_share_is_compiled_once(tmp_path: Path) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS)
+    fake = fake_in(tmp_path / "fake")
+    cells = cells_of(tmp_path, MODELS)
     snapshots, heard = measured(tmp_path, ("base", fake, cells), ("head", fake, cells))
     assert (
         snapshots["base"].cells == snapshots["head"].cells
@@ -333,7 +336,8 @@ def test_one_bad_cell_does_not_stop_the_others(tmp_path: Path) -> None:
         {"do": "fail", "kind": "direct", "model": "beta", "argv": "=vmvx"},
         {"do": "nothing", "kind": "direct", "model": "beta", "argv": "=rocm"},
     ]
-    fake, cells = fake_in(tmp_path / "fake", *rules), cells_of(tmp_path, MODELS)
+    fake = fake_in(tmp_path / "fake", *rules)
+    cells = cells_of(tmp_path, MODELS)
     snapshots, _ = measured(tmp_path, ("head", fake, cells))
     rows = by_key(snapshots["head"])
     status = {str(key): cell.status for key, cell in rows.items()}
@@ -346,7 +350,8 @@ def test_one_bad_cell_does_not_stop_the_others(tmp_path: Path) -> None:
         "beta on vmvx": "failed",
     }
     failures = {str(key): cell.failure for key, cell in rows.items() if cell.failure}
-    crashed, torn = failures["alpha on vmvx"], failures["alpha on rocm"]
+    crashed = failures["alpha on vmvx"]
+    torn = failures["alpha on rocm"]
     assert (crashed.signal, crashed.message) == ("SIGSEGV", "ended by SIGSEGV")
     assert torn.stage == "read" and torn.message
     assert failures["beta on rocm"].message == "exit code 0 without a message"
@@ -390,10 +395,8 @@ def test_of_many_refusals_the_largest_figure_is_the_cell_s(tmp_path: Path) -> No
         {"do": "warn", "argv": LIFTED_LIMIT_FLAG},
         {"do": f"say 1 {messages}", "kind": "direct"},
     ]
-    fake, cells = (
-        fake_in(tmp_path / "fake", *rules),
-        cells_of(tmp_path, ["alpha"], [X86]),
-    )
+    fake = fake_in(tmp_path / "fake", *rules)
+    cells = cells_of(tmp_path, ["alpha"], [X86])
     [row] = measured(tmp_path, ("head", fake, cells))[0]["head"].cells
     assert row.status == "over-stack-limit"
     assert row.failure is not None and (
@@ -407,10 +410,8 @@ def test_a_cell_that_fails_with_the_gate_lifted_as_well(tmp_path: Path) -> None:
         {"do": "fail", "argv": LIFTED_LIMIT_FLAG},
         {"do": "refuse", "kind": "direct"},
     ]
-    fake, cells = (
-        fake_in(tmp_path / "fake", *rules),
-        cells_of(tmp_path, ["alpha"], [X86]),
-    )
+    fake = fake_in(tmp_path / "fake", *rules)
+    cells = cells_of(tmp_path, ["alpha"], [X86])
     [row] = measured(tmp_path, ("head", fake, cells))[0]["head"].cells
     assert row.failure is not None and row.failure.stage == "compile"
     assert row.failure.message.partition("<stdin>")[0] == LIFTED, "the last one stands"
@@ -420,7 +421,8 @@ def test_a_cell_that_fails_with_the_gate_lifted_as_well(tmp_path: Path) -> None:
 def test_a_model_that_cannot_be_imported_does_not_stop_the_others(
     tmp_path: Path,
 ) -> None:
-    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, MODELS, [VMVX])
+    fake = fake_in(tmp_path / "fake")
+    cells = cells_of(tmp_path, MODELS, [VMVX])
     path = Path(f"{cells[0].model.path}.onnx")
     path.write_bytes(b"no protocol buffer")
     onnx = replace(cells[0], model=replace(cells[0].model, path=str(path)))
@@ -486,7 +488,8 @@ def test_the_ir_reader_of_a_side_is_ended_with_it(tmp_path: Path) -> None:
     (package / "ir.py").write_text(
         f"import os\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
     )
-    fake, cells = fake_in(tmp_path / "fake"), cells_of(tmp_path, ["alpha"], [X86])
+    fake = fake_in(tmp_path / "fake")
+    cells = cells_of(tmp_path, ["alpha"], [X86])
     room, _ = open_resources(tmp_path)
     toolchain = replace(fake.toolchain, bindings=tmp_path / "bindings", no_bindings="")
     snapshots = measure_sides([SidePlan("head", Iree(toolchain), cells, SOURCE)], room)
@@ -542,10 +545,8 @@ def test_an_option_that_one_side_does_not_know(tmp_path: Path, scratch: Path) ->
 
 
 def test_an_option_of_one_target_is_that_targets_failure(tmp_path: Path) -> None:
-    fake, cells = (
-        fake_in(tmp_path / "fake", unknown=["--iree-rocm-target"]),
-        cells_of(tmp_path, MODELS),
-    )
+    fake = fake_in(tmp_path / "fake", unknown=["--iree-rocm-target"])
+    cells = cells_of(tmp_path, MODELS)
     flags_checked(fake, tmp_path)
     snapshots, _ = measured(tmp_path, ("head", fake, cells))
     for cell in snapshots["head"].cells:
@@ -597,7 +598,8 @@ def test_a_cell_has_what_the_assembler_made() -> None:
 
 
 def test_without_an_assembler_the_rest_is_measured_and_says_how_to_get_it() -> None:
-    cell, full = assembled(DENSE, None), assembled(DENSE, real_ptxas())
+    cell = assembled(DENSE, None)
+    full = assembled(DENSE, real_ptxas())
     assert cell.status == "ok" and cell.assembler is None and lasts(cell)
     assert {cell.reasons[name] for name in ASSEMBLED} == {MISSING}
     assert {

@@ -28,7 +28,8 @@ class KnownBytes:
         return self.sizes[place]
 
     def carried(self, piece: Piece) -> int | None:
-        before, behind = self.bytes_at(piece.start), self.bytes_at(piece.end)
+        before = self.bytes_at(piece.start)
+        behind = self.bytes_at(piece.end)
         return None if before is None or behind is None else before - behind
 
 

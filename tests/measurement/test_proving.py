@@ -37,7 +37,8 @@ from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, AloneCode, compil
 from bot.study.ladder import LadderSide
 from bot.study.proving import ConfiguredPair, proof_of, prove_configuration, prove_with
 
-BASE, HEAD = "3.11.0", "3.13.0"
+BASE = "3.11.0"
+HEAD = "3.13.0"
 TARGETS = (
     "llvm-cpu-x86_64, llvm-cpu-aarch64, llvm-cpu-riscv64, cuda, rocm, vulkan-spirv,"
     " metal-spirv, vmvx"
@@ -109,7 +110,8 @@ def test_a_tile_size_that_carries_the_growth_is_proved(
     setups: dict[str, CompileSetup], stages: dict[str, AloneStage]
 ) -> None:
     """A matrix product on x86-64: `vector_common_parallel` 1 → 8 makes it more than ten times as large."""
-    rows, texts = {}, {}
+    rows = {}
+    texts = {}
     for release, stage in stages.items():
         (cell,) = (
             cell for cell in stage.side.cells if cell.key.target == "llvm-cpu-x86_64"
@@ -127,7 +129,8 @@ def test_a_tile_size_that_carries_the_growth_is_proved(
         ("vector_common_parallel",),
         2,
     )
-    base_bytes, head_bytes = rows[BASE].code_bytes, rows[HEAD].code_bytes
+    base_bytes = rows[BASE].code_bytes
+    head_bytes = rows[HEAD].code_bytes
     assert base_bytes and head_bytes and proof.bytes_after
     assert proof.moved_bytes == head_bytes - base_bytes
     assert proof.restored_bytes == head_bytes - proof.bytes_after
@@ -410,7 +413,8 @@ def test_the_proofs_of_a_root_cause_do_not_cancel() -> None:
     def proof(status: str, moved_bytes: int, restored_bytes: int) -> KnobProof:
         return KnobProof(status, moved_bytes=moved_bytes, restored_bytes=restored_bytes)
 
-    grown, shrunk = proof(PROVED, 1000, 990), proof(PROVED, -1000, -980)
+    grown = proof(PROVED, 1000, 990)
+    shrunk = proof(PROVED, -1000, -980)
     joint = joint_proof([grown, shrunk, KnobProof(NOT_TRIED, "why", moved_bytes=9)])
     assert (joint.status, joint.restored_bytes, joint.moved_bytes, joint.members) == (
         PROVED,

@@ -28,7 +28,9 @@ from bot.system.files import temporary_directory
 
 pytestmark = [pytest.mark.compiler, pytest.mark.slow]
 
-RELEASE, X86, AARCH64 = "3.13.0", "llvm-cpu-x86_64", "llvm-cpu-aarch64"
+RELEASE = "3.13.0"
+X86 = "llvm-cpu-x86_64"
+AARCH64 = "llvm-cpu-aarch64"
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,8 @@ def proof_between(base: LadderSide, head: LadderSide) -> PassProof:
 
 
 def ladder_with(configured: Rung, translated: Rung) -> Ladder:
-    digest, end = "A" * 16, Rung(9)
+    digest = "A" * 16
+    end = Rung(9)
     return Ladder(
         head_code=digest,
         base_code=digest,
@@ -81,7 +84,8 @@ def test_a_pass_of_one_flag_is_named_by_both_orders_and_both_ways(
     other_way = replace(
         ladder, head=ladder.base, base=ladder.head, climb=ladder.back, back=ladder.climb
     )
-    proof, swapped = prove_pass(plain, fast, ladder), prove_pass(fast, plain, other_way)
+    proof = prove_pass(plain, fast, ladder)
+    swapped = prove_pass(fast, plain, other_way)
     assert (proof.status, swapped.status) == (PROVED, PROVED)
     assert proof.lone_passes == ((), ("iree-codegen-replace-slow-min-max-ops",))
     assert proof.last_pass == "arith-expand"
@@ -118,10 +122,8 @@ def test_the_own_ir_gives_the_own_code_at_each_cut(
     side = side_of(tmp_path, setup, SUMS)
     assert isinstance(side.source, str)
     with temporary_directory("passes-") as directory:
-        translation, registered_passes = (
-            printed_side(side, directory),
-            registered(setup),
-        )
+        translation = printed_side(side, directory)
+        registered_passes = registered(setup)
         assert isinstance(translation, Translation)
         assert isinstance(registered_passes, Registered)
         splicer = Splicer(side, translation, registered_passes)
@@ -186,10 +188,8 @@ def test_the_code_generators_diverge_where_instructions_are_selected(
     with compile_setup("3.11.0") as older, compile_setup(RELEASE) as newer:
         base = stages["3.11.0"].ladder_side(older, AARCH64)
         head = stages[RELEASE].ladder_side(newer, AARCH64)
-        measured_passes, swapped = (
-            machine_passes(base, head),
-            machine_passes(head, base),
-        )
+        measured_passes = machine_passes(base, head)
+        swapped = machine_passes(head, base)
         untried = prove_pass(head, base, ladder_with(Rung(9), Rung(5)))
     reason = (
         "prints its passes without their options, so its remaining passes cannot run"
@@ -218,7 +218,9 @@ def test_the_code_generators_diverge_where_instructions_are_selected(
 
 def test_what_is_not_known_is_not_tried(tmp_path: Path, setup: CompileSetup) -> None:
     side = side_of(tmp_path, setup, MAXIMA)
-    failed, size, smaller = Rung(why="it crashed"), Rung(9), Rung(5)
+    failed = Rung(why="it crashed")
+    size = Rung(9)
+    smaller = Rung(5)
     unknown = prove_pass(side, side, ladder_with(failed, smaller))
     assert (unknown.status, unknown.why) == (
         NOT_TRIED,

@@ -83,10 +83,8 @@ def sides(
 ) -> tuple[list[SidePlan], Resources]:
     base = install(tmp_path / "base", version="1.0", templates=TEMPLATES)
     cells = cells_of(tmp_path, ["alpha"]) if cells is None else cells
-    models, targets = (
-        {cell.model.name: cell.model for cell in cells},
-        {cell.target.name: cell.target for cell in cells},
-    )
+    models = {cell.model.name: cell.model for cell in cells}
+    targets = {cell.target.name: cell.target for cell in cells}
     plans = [
         SidePlan(
             label=label,
@@ -125,10 +123,8 @@ def test_an_alarm_that_does_not_hold_is_noise_with_both_values(
     alarms = judge(diff(measured["base"], measured["head"]), [RULE]).findings
     assert {alarm.key.target for alarm in alarms} == {"rocm"}
     rechecked = recheck(plans, measured, rules, resources)
-    cell, steady = (
-        by_target(rechecked["head"])["rocm"],
-        by_target(rechecked["base"])["rocm"],
-    )
+    cell = by_target(rechecked["head"])["rocm"]
+    steady = by_target(rechecked["base"])["rocm"]
     assert (
         cell.compiles == TIMES
         and len(cell.others) == 1

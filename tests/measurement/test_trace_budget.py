@@ -84,7 +84,8 @@ def test_the_largest_is_taken_first_where_that_explains_more() -> None:
 
 def test_a_budget_grows_with_what_was_compiled_and_never_with_measured_time() -> None:
     models = tuple(f"m{number}" for number in range(40))
-    fast, slow = side(1_000, models), side(3_000, models)
+    fast = side(1_000, models)
+    slow = side(3_000, models)
     assert work_for({"base": fast, "head": fast}) == work_for(
         {"base": slow, "head": slow}
     )

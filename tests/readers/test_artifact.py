@@ -20,13 +20,15 @@ from bot.readers.flatbuffer_table import MAX_TABLES, UINT32, root_table
 from bot.readers.vm_module import VM_MODULE, exported_functions, parse_module
 
 ARTIFACTS = sorted(path.name for path in BINARIES.glob("*.vmfb"))
-SMALLEST, MODULE = "dense.vmvx.vmfb", "dense.vmvx.module"
+SMALLEST = "dense.vmvx.vmfb"
+MODULE = "dense.vmvx.module"
 
 
 @pytest.mark.parametrize("name", ARTIFACTS)
 def test_sizes_are_those_of_iree_dump_module(name: str) -> None:
     """And of its recorded dump; all but tables and padding is attributed."""
-    reading, data = read_artifact(fixture(name)), fixture(name)
+    reading = read_artifact(fixture(name))
+    data = fixture(name)
     command = [
         needs.program("iree-dump-module"),
         "--output=metadata",
@@ -72,7 +74,8 @@ def disguised(data: bytes) -> bytes:
 )
 def test_executables_of_an_unknown_format_are_no_constants(name: str) -> None:
     data = fixture(name)
-    original, hidden = read_artifact(data), read_artifact(disguised(data))
+    original = read_artifact(data)
+    hidden = read_artifact(disguised(data))
     assert (hidden.executable_bytes, hidden.rodata_bytes, hidden.executables) == (
         None,
         None,
@@ -92,9 +95,9 @@ def test_executables_of_an_unknown_format_are_no_constants(name: str) -> None:
 
 def test_an_artifact_that_loads_no_executables_has_none() -> None:
     data = fixture("dense.cuda.vmfb")
-    original, idle = (
-        read_artifact(data),
-        read_artifact(disguised(data).replace(b"hal.executable.", b"hal.somethings.")),
+    original = read_artifact(data)
+    idle = read_artifact(
+        disguised(data).replace(b"hal.executable.", b"hal.somethings.")
     )
     assert (idle.executable_bytes, idle.unread) == (0, ())
     assert original.executable_bytes and original.rodata_bytes
@@ -108,7 +111,8 @@ def test_an_executable_that_cannot_be_read_keeps_its_bytes_and_says_why() -> Non
         ("vulkan-spirv", b"\x03\x02\x23\x07", bytes(4), "spirv"),
     ):
         data = fixture(f"dense.{target}.vmfb")
-        whole, damaged = read_artifact(data), read_artifact(data.replace(magic, damage))
+        whole = read_artifact(data)
+        damaged = read_artifact(data.replace(magic, damage))
         assert (damaged.executable_bytes, damaged.executables) == (
             whole.executable_bytes,
             (),
@@ -158,10 +162,8 @@ def zipped(data: bytes, name: bytes = b"module.fb", extra: bytes = b"") -> bytes
 
 @pytest.mark.parametrize("artifact", ARTIFACTS)
 def test_the_header_of_a_polyglot_zip_is_unattributed(artifact: str) -> None:
-    plain, polyglot = (
-        read_artifact(fixture(artifact)),
-        read_artifact(zipped(fixture(artifact), extra=bytes(70))),
-    )
+    plain = read_artifact(fixture(artifact))
+    polyglot = read_artifact(zipped(fixture(artifact), extra=bytes(70)))
     assert (polyglot.executables, polyglot.unread) == (plain.executables, plain.unread)
     assert (polyglot.executable_bytes, polyglot.rodata_bytes) == (
         plain.executable_bytes,
@@ -275,7 +277,8 @@ def test_exports_without_a_kernel_are_refused(
 
 
 def test_an_unknown_identifier_or_version_is_recognised_and_refused() -> None:
-    container, bare = next(containers("cuda")), next(containers("cuda", "dense-3.8.0"))
+    container = next(containers("cuda"))
+    bare = next(containers("cuda", "dense-3.8.0"))
     unknown = container.replace(b"CDA1", b"NEW1")
     assert CONTAINER.accepts(unknown) and not CONTAINER.accepts(
         bare.replace(b"CDA1", b"NEW1")
@@ -319,10 +322,8 @@ def cuda(
     ]
     export_tables = []
     for ordinal, kernel, launch_bytes, debug_name in exports:
-        name, debug = (
-            builder.CreateString(kernel),
-            table(builder, {0: builder.CreateString(debug_name)}),
-        )
+        name = builder.CreateString(kernel)
+        debug = table(builder, {0: builder.CreateString(debug_name)})
         export_tables.append(
             table(builder, {1: name, 6: debug}, {0: ordinal, 3: launch_bytes})
         )
@@ -364,10 +365,8 @@ def test_offsets_outside_of_the_file_and_endless_vectors_and_names_are_refused()
 ):
     """A field that the writer did not know of is one that is not there."""
     builder = flatbuffers.Builder(64)
-    name, many = (
-        builder.CreateString("x" * 1025),
-        vector(builder, [0] * (MAX_TABLES + 1)),
-    )
+    name = builder.CreateString("x" * 1025)
+    many = vector(builder, [0] * (MAX_TABLES + 1))
     builder.Finish(table(builder, {1: name, 2: many}, {0: 7}), file_identifier=b"TEST")
     data = bytearray(builder.Output())
     root = root_table(

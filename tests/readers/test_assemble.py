@@ -239,10 +239,8 @@ def test_executables_that_hold_too_few_entry_points_are_not_all_there_are() -> N
         {},
         (EntryPoint(MATMUL, code_bytes=8), EntryPoint(SOFTMAX, code_bytes=8)),
     )
-    products, caution = (
-        replace(on("rocm"), backend="vulkan-spirv"),
-        "the others cannot be separated from constants",
-    )
+    products = replace(on("rocm"), backend="vulkan-spirv")
+    caution = "the others cannot be separated from constants"
     for program, reading, count in (
         (PROGRAM, two, "2 of 4"),
         # by the statistics
@@ -267,10 +265,8 @@ def test_executables_of_an_unknown_format_are_not_known() -> None:
     artifact = products.artifact.replace(b"\x7fELF", b"what").replace(
         b"HIP1", b"\0" * 4
     )
-    cell, expected = (
-        check(measure(replace(products, artifact=artifact))),
-        measure(products).metrics,
-    )
+    cell = check(measure(replace(products, artifact=artifact)))
+    expected = measure(products).metrics
     for name in (
         "executable_bytes",
         "rodata_bytes",

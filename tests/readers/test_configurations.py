@@ -68,7 +68,8 @@ def put(head: str, base: str, *knobs: str) -> str:
 
 
 def refused(base: str, head: str) -> str:
-    knobs, result = differing_knobs(base, head), transplanted(head, base, ["vector"])
+    knobs = differing_knobs(base, head)
+    result = transplanted(head, base, ["vector"])
     assert isinstance(knobs, NotTransplantable) and knobs == result
     return knobs.why
 
@@ -216,7 +217,8 @@ def test_chosen_values_alone_are_put_into_head() -> None:
 
 @pytest.mark.parametrize("family", OLD)
 def test_a_pipeline_is_the_same_in_both_spellings(family: str) -> None:
-    old, new = OLD[family], NEW[family]
+    old = OLD[family]
+    new = NEW[family]
     remainder = " workgroup_size = [64, 1, 1], {peel}"
     assert differing(text(old + remainder), text(new + remainder)) == ()
     variant = {
@@ -246,7 +248,8 @@ def test_the_pipeline_of_vmvx_is_the_same_in_both_spellings() -> None:
 
 
 def test_an_option_of_the_pipeline_comes_and_goes() -> None:
-    peeled, plain = text("CPUX, {enable_loop_peeling}"), text("CPUX")
+    peeled = text("CPUX, {enable_loop_peeling}")
+    plain = text("CPUX")
     assert (
         differing(peeled, plain) == differing(plain, peeled) == ("enable_loop_peeling",)
     )

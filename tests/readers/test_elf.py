@@ -45,10 +45,8 @@ OBJECTS = (
 )
 LIBRARIES = tuple(name.replace(".o", ".so") for name in OBJECTS)
 READ = ELF.read
-MATMUL, REDUCTION = (
-    "main_dispatch_0_matmul_48x96x40_f32",
-    "main_dispatch_1_reduction_48x96_f32",
-)
+MATMUL = "main_dispatch_0_matmul_48x96x40_f32"
+REDUCTION = "main_dispatch_1_reduction_48x96_f32"
 
 
 def run(tool: str, option: str, name: str) -> str:
@@ -143,10 +141,8 @@ def test_neither_names_nor_ordinals_count_and_each_byte_does_for_its_function_al
     name: str,
 ) -> None:
     data = fixture(name)
-    before, renamed = (
-        function_codes(data),
-        data.replace(b"main_dispatch_0_matmul", b"main_dispatch_7_conv__"),
-    )
+    before = function_codes(data)
+    renamed = data.replace(b"main_dispatch_0_matmul", b"main_dispatch_7_conv__")
     codes = function_codes(renamed)
     assert codes["main_dispatch_7_conv___48x96x40_f32"].code == before[MATMUL].code
     assert codes[REDUCTION] == before[REDUCTION]
@@ -485,7 +481,8 @@ def test_the_modules_of_an_artifact_and_the_device_that_goes_to_the_command_line
         == ptx_modules(fixture("dense.rocm.vmfb"))
         == ()
     )
-    head, tail = b".version 8.0\n", b"\n.address_size 64"
+    head = b".version 8.0\n"
+    tail = b"\n.address_size 64"
     for line in (
         b".target sm_80",
         b".target\tsm_90a, texmode_independent",

@@ -65,10 +65,8 @@ def test_the_real_answers_become_facts() -> None:
     assert (facts.dispatch_sites, facts.memory_bound_sites) == (5, 2)
     assert (facts.phases, facts.sources, facts.sites) == ({}, (), ())
     assert (facts.operations, facts.places) == (None, {})
-    facts, matmul = (
-        program_facts(NAMED["program"]),
-        "net_dispatch_0_matmul_16x48x24_f32",
-    )
+    facts = program_facts(NAMED["program"])
+    matmul = "net_dispatch_0_matmul_16x48x24_f32"
     assert [*facts.phases] == ["input", "global-optimization"]
     assert [source.executable for source in facts.sources] == [
         point.executable for point in facts.entry_points

@@ -34,7 +34,8 @@ def find(worker: Child, tmp_path: Path) -> Find:
     """The families of a file at the end of the flow phase, or of functions in generic form."""
 
     def asked(flow: Path | None, *functions: tuple[str, list[str], int]) -> Families:
-        file, empty = flow or tmp_path / "flow.mlir", tmp_path / "empty.mlir"
+        file = flow or tmp_path / "flow.mlir"
+        empty = tmp_path / "empty.mlir"
         empty.write_text("module {}")
         if flow is None:
             file.write_text(

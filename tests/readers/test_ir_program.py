@@ -174,7 +174,8 @@ def test_sources_do_not_know_their_names(
         old="net_dispatch_2",
         new="net_dispatch_0_twin$1",
     )
-    before, after = ANSWERS["program"]["sources"], ask(worker, renumbered)["sources"]
+    before = ANSWERS["program"]["sources"]
+    after = ask(worker, renumbered)["sources"]
     assert [row["executable"] for row in after][1:] == [
         "net_dispatch_0",
         "net_dispatch_0_twin$1",
@@ -570,7 +571,8 @@ def configured(worker: Child, path: str) -> Any:
 
 def test_strategies_of_the_compilers_own_dumps(worker: Child, dumps: Path) -> None:
     path = dumps / "named.9.executable-configurations.mlir"
-    strategies, text = configured(worker, str(path))["functions"], path.read_text()
+    strategies = configured(worker, str(path))["functions"]
+    text = path.read_text()
     assert [*strategies] == [
         row["entry_point"] for row in ANSWERS["program"]["entry_points"]
     ]
@@ -633,10 +635,10 @@ PIPELINES = {
 
 def test_strategies_in_all_notations(worker: Child, tmp_path: Path) -> None:
     """Of two variants that differ both are told."""
-    variant, understood = (
-        re.findall(r"hal\.executable\.variant .*?\n  \} \}", CONFIGURED, flags=re.S)[0],
-        0,
-    )
+    variant = re.findall(
+        r"hal\.executable\.variant .*?\n  \} \}", CONFIGURED, flags=re.S
+    )[0]
+    understood = 0
     tiled_variant = variant.replace("@fb", "@fc").replace(
         "lowering_config = #config", "lowering_config = #tiles"
     )
@@ -655,11 +657,10 @@ def test_strategies_in_all_notations(worker: Child, tmp_path: Path) -> None:
             "mine.op: decomposition_config = {x = 1 : i32} | mine.op:"
             ' mine.tuning_strategy = "a b"'
         )
-        size, tiles = (
-            "mine.op: {thread = [4], workgroup = [128]}",
-            "mine.op: tile_sizes = [[1, 32], [1, 1]]",
-        )
-        sizes, both_tiles = f"{size} | {size}", f"{tiles} | {tiles}"
+        size = "mine.op: {thread = [4], workgroup = [128]}"
+        tiles = "mine.op: tile_sizes = [[1, 32], [1, 1]]"
+        sizes = f"{size} | {size}"
+        both_tiles = f"{tiles} | {tiles}"
         assert answer["functions"] == {
             "inside": f"{head} | {sizes} | {annotations}",
             "last": f"{head} | {tiles}",

@@ -12,7 +12,8 @@ from bot.errors import MalformedBinary
 from bot.readers.metal import METAL, TypeSizes
 from bot.readers.ptx import read_ptx
 
-SHARED, LOCAL = fixture("dense.cuda.ptx"), fixture("pointwise.cuda.ptx")
+SHARED = fixture("dense.cuda.ptx")
+LOCAL = fixture("pointwise.cuda.ptx")
 HEAD = b"// made by hand\n.version 7.6\n.target sm_80\n.address_size 64\n"
 
 
@@ -126,11 +127,9 @@ def test_a_constant_counts_by_its_content(module: bytes, same: bool) -> None:
 
 
 def test_what_a_kernel_calls_counts() -> None:
-    inner, outer, kernel = (
-        b".func in() { %s; }",
-        b".func out() { call in; }",
-        b".entry k() { call out; }",
-    )
+    inner = b".func in() { %s; }"
+    outer = b".func out() { call in; }"
+    kernel = b".entry k() { call out; }"
     first, second = (
         codes(HEAD + inner % body + outer + kernel) for body in (b"ret", b"trap")
     )
@@ -194,10 +193,8 @@ def test_any_arrangement_of_words(pieces: list[str]) -> None:
 
 # Metal.
 
-MATMUL, REDUCTION = (
-    fixture("dense.metal-spirv.0.metal"),
-    fixture("dense.metal-spirv.1.metal"),
-)
+MATMUL = fixture("dense.metal-spirv.0.metal")
+REDUCTION = fixture("dense.metal-spirv.1.metal")
 TOP = b"#include <metal_stdlib>\nusing namespace metal;\n"
 
 

@@ -89,10 +89,8 @@ def test_operations_are_counted_by_place_before_and_after_they_are_dispatches(
     tmp_path: Path, release: str
 ) -> None:
     """In the order of the numbers, without what runs when the module is loaded, until dispatches are folded."""
-    fused_program, split_program = (
-        program(tmp_path / "1", release, fused=True),
-        program(tmp_path / "2", release, fused=False),
-    )
+    fused_program = program(tmp_path / "1", release, fused=True)
+    split_program = program(tmp_path / "2", release, fused=False)
     assert fused_program.names == {"main_dispatch_0": "main_dispatch_0_f32"}
     places = joint_places([fused_program, split_program], ["main_dispatch_0", ""])
     assert places == {f'"<stdin>":{line}:8'.encode() for line in (3, 9)}

@@ -123,7 +123,8 @@ LIBRARY, HSACO, VM = (
     fixture(name)
     for name in ("dense.llvm-cpu-aarch64.so", "dense.rocm.hsaco", "dense.vmvx.module")
 )
-ASSEMBLED, ARTIFACT = fixture("dense.cuda.cubin"), fixture("dense.vmvx.vmfb")
+ASSEMBLED = fixture("dense.cuda.cubin")
+ARTIFACT = fixture("dense.vmvx.vmfb")
 
 
 def read_object(data: bytes) -> Reading:
@@ -263,10 +264,8 @@ def constants_of_one_place(count: int) -> bytes:
     symbols += symbol(
         CONSTANT, kind=OBJECT, section=2, value=0, size=8 * count
     ) + symbol(0, kind=3, section=2, value=0, size=0)
-    code, data = (
-        Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE),
-        Part(PROGBITS, bytes(8 * count), ALLOC),
-    )
+    code = Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE)
+    data = Part(PROGBITS, bytes(8 * count), ALLOC)
     return elf_file(
         [
             code,
@@ -288,10 +287,8 @@ def constants_that_overlap(count: int) -> bytes:
         symbol(CONSTANT, kind=OBJECT, section=2, value=index, size=400 * count - index)
         for index in range(count)
     )
-    code, data = (
-        Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE),
-        Part(PROGBITS, bytes(400 * count), ALLOC),
-    )
+    code = Part(PROGBITS, bytes(4 * count), ALLOC | EXECUTE)
+    data = Part(PROGBITS, bytes(400 * count), ALLOC)
     return elf_file(
         [
             code,

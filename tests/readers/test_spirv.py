@@ -14,23 +14,29 @@ from bot.errors import MalformedBinary
 from bot.readers.spirv import SPIRV, Module
 
 READ = SPIRV.read
-MATMUL, REDUCTION = "dense.vulkan-spirv.0.spv", "dense.vulkan-spirv.1.spv"
-V1_3, V1_4 = 0x00010300, 0x00010400
+MATMUL = "dense.vulkan-spirv.0.spv"
+REDUCTION = "dense.vulkan-spirv.1.spv"
+V1_3 = 0x00010300
+V1_4 = 0x00010400
 
-ENTRY, FUNCTION, FUNCTION_END, VARIABLE, DECORATE = 15, 54, 56, 59, 71
-BOOL, INT, FLOAT, VECTOR, MATRIX, ARRAY, RUNTIME_ARRAY, STRUCT, POINTER = (
-    20,
-    21,
-    22,
-    23,
-    24,
-    28,
-    29,
-    30,
-    32,
-)
-CONSTANT, MEMBER_DECORATE = 43, 72
-WORKGROUP, FUNCTION_STORAGE = 4, 7
+ENTRY = 15
+FUNCTION = 54
+FUNCTION_END = 56
+VARIABLE = 59
+DECORATE = 71
+BOOL = 20
+INT = 21
+FLOAT = 22
+VECTOR = 23
+MATRIX = 24
+ARRAY = 28
+RUNTIME_ARRAY = 29
+STRUCT = 30
+POINTER = 32
+CONSTANT = 43
+MEMBER_DECORATE = 72
+WORKGROUP = 4
+FUNCTION_STORAGE = 7
 TYPES = (
     (INT, 1, 32, 0),
     (CONSTANT, 1, 2, 16),

@@ -248,7 +248,8 @@ def test_a_quantised_program_is_run_with_wide_biases_too(tmp_path: Path) -> None
         files(inputs, "parameters", draw) for draw in range(3)
     )
     assert narrow == last != wide
-    first, second = dict(tensors(narrow)), dict(tensors(wide))
+    first = dict(tensors(narrow))
+    second = dict(tensors(wide))
     assert first["w"] == second["w"] and first["i"] == second["i"]
     assert set(np.frombuffer(first["bias"], np.int32)) == {0, 1}
     assert np.frombuffer(second["bias"], np.int32).std() == pytest.approx(

@@ -81,7 +81,8 @@ func.func @main(%x: tensor<8xi8>) -> (tensor<4xi32>, tensor<8xi8>) {
   return %1, %x : tensor<4xi32>, tensor<8xi8>
 }
 """
-ONE, THREE = "1 random input", "3 random inputs"
+ONE = "1 random input"
+THREE = "3 random inputs"
 WRITES = "--input=*) given=$each;;\n--output=@*) echo $given > ${each#*@}"
 """What a runtime does for an output, in a fake one: it gives what it was given."""
 
@@ -132,10 +133,8 @@ def test_a_program_without_inputs_and_with_any_name_of_a_parameter_from_any_dire
         return %0 : tensor<4xf32>
       }
     """
-    artifact, interface = (
-        programs.artifact("named", source),
-        programs.interface("named", source),
-    )
+    artifact = programs.artifact("named", source)
+    interface = programs.interface("named", source)
     monkeypatch.chdir(tmp_path)
     running = Runner(runtime, interface, Path("a=b ü"), Cancel())
     assert running.outputs_equal(artifact, artifact) == (
@@ -315,7 +314,8 @@ def test_what_this_machine_cannot_run_is_not_run(
     assert said in note and is_local(note)
 
 
-BEFORE, AFTER = "the artifact before folding", "the artifact after folding"
+BEFORE = "the artifact before folding"
+AFTER = "the artifact after folding"
 ENDS: tuple[tuple[tuple[str, ...], bool | None, str], ...] = (
     (
         (WRITES, "*bad*) kill -SEGV $$"),
@@ -355,11 +355,9 @@ def test_how_one_of_two_ends(
     equal: bool | None,
     said: str,
 ) -> None:
-    runtime, good, bad = (
-        fake_runtime(tmp_path, "iree-run-module", *cases),
-        tmp_path / "good",
-        tmp_path / "bad",
-    )
+    runtime = fake_runtime(tmp_path, "iree-run-module", *cases)
+    good = tmp_path / "good"
+    bad = tmp_path / "bad"
     running = Runner(
         runtime, integers[0], tmp_path / "data", Cancel(), timeout_seconds=5
     )
@@ -404,7 +402,8 @@ def test_pairs_alternate_and_the_first_only_warms_up(
         after=counted,
     )
     running = Runner(runtime, integers[0], tmp_path / "data", Cancel())
-    price, ran = running.price(tmp_path / "a", tmp_path / "b", 9), tmp_path / "ran"
+    price = running.price(tmp_path / "a", tmp_path / "b", 9)
+    ran = tmp_path / "ran"
     assert ran.read_text().split() == ["a", "b", "b", "a"] * 5, (
         "as many pairs on any machine"
     )

@@ -25,7 +25,8 @@ from bot.running.runner import (
 )
 from bot.system.processes import Cancel
 
-NAN, INF = float("nan"), float("inf")
+NAN = float("nan")
+INF = float("inf")
 KINDS = {
     "f32": np.float32,
     "f16": np.float16,
@@ -35,7 +36,8 @@ KINDS = {
     "": np.uint8,
 }
 
-ALLOWED, ONE_OF_TWO = "of the largest magnitude (", "differs in 1 of 2 values"
+ALLOWED = "of the largest magnitude ("
+ONE_OF_TWO = "differs in 1 of 2 values"
 NO_PART = f"{ONE_OF_TWO}, and the difference is not finite"
 
 
@@ -53,7 +55,8 @@ def verdict(
     return judged(compared, [element], "on these")
 
 
-ONE, OTHER = (1, 2), (1, 3)
+ONE = (1, 2)
+OTHER = (1, 3)
 BY_HALF = f"{ONE_OF_TWO}, by up to 0.005 of its largest magnitude (0.0001 is allowed)"
 LARGEST = f"largest difference {{}} {ALLOWED}{{}} is allowed),"
 
@@ -165,7 +168,8 @@ def test_the_interval_is_the_narrowest_that_holds_the_median_in_19_of_20(
     price = price_of(
         [(1000.0, 1000 * ratio) for ratio in random.Random(count).sample(ratios, count)]
     )
-    low, high = ratios.index(price.low), ratios.index(price.high)
+    low = ratios.index(price.low)
+    high = ratios.index(price.high)
     assert low + high == count - 1
     assert covered(count, low) >= 0.95 > covered(count, low + 1)
 

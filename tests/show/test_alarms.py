@@ -43,14 +43,12 @@ ROOMY = View(
 )
 
 MANY = make.many()
-MODELS, TARGETS = (
-    ("bert", "gpt2", "vit"),
-    {
-        "cuda": "cuda",
-        "llvm-cpu-x86_64": "llvm-cpu",
-        "vmvx": "vmvx",
-    },
-)
+MODELS = ("bert", "gpt2", "vit")
+TARGETS = {
+    "cuda": "cuda",
+    "llvm-cpu-x86_64": "llvm-cpu",
+    "vmvx": "vmvx",
+}
 KEY = CellKey("bert", "vmvx")
 
 
@@ -231,10 +229,8 @@ def test_alike_are_told_once_and_only_what_is_true_of_all() -> None:
 
 
 def test_a_crash_is_not_told_with_a_refusal() -> None:
-    refused, crashed = (
-        Failure("compile", "error: no", 1),
-        Failure("compile", "error: no", None, "SIGSEGV"),
-    )
+    refused = Failure("compile", "error: no", 1)
+    crashed = Failure("compile", "error: no", None, "SIGSEGV")
     assert newly(of(same, failing(bert=refused, vit=crashed))) == [
         "💥 bert on every target: does not compile (exit code 1): error: no",
         "💥 vit on every target: compiler crashed (SIGSEGV): error: no",
@@ -374,7 +370,8 @@ def commands_of(facts: Facts) -> dict[str, str]:
     if not (fold := reproduce(facts, ROOMY)):
         return {}
     *pairs, _ = drawable(fold.blocks)
-    cells, commands = pairs[::2], pairs[1::2]
+    cells = pairs[::2]
+    commands = pairs[1::2]
     return {
         plain(cell.said): command.text
         for cell, command in zip(cells, commands, strict=True)
@@ -415,10 +412,8 @@ def test_both_commands_where_they_differ() -> None:
 )
 def test_fair_takes_turns(items: list[tuple[str, int]], limit: int) -> None:
     chosen = fair(items, lambda item: item[0], limit)
-    counts, available = (
-        Counter(name for name, _ in chosen),
-        Counter(name for name, _ in items),
-    )
+    counts = Counter(name for name, _ in chosen)
+    available = Counter(name for name, _ in items)
     assert len(chosen) == min(limit, len(items))
     for name in available:
         assert all(
@@ -458,7 +453,8 @@ ON_THREE = {
     "llvm-cpu-aarch64": "llvm-cpu",
     "llvm-cpu-x86_64": "llvm-cpu",
 }
-V3, V4 = "--iree-llvmcpu-target-cpu=x86-64-v3", "--iree-llvmcpu-target-cpu=x86-64-v4"
+V3 = "--iree-llvmcpu-target-cpu=x86-64-v3"
+V4 = "--iree-llvmcpu-target-cpu=x86-64-v4"
 Flags = Callable[[CellKey], str]
 
 
@@ -487,7 +483,9 @@ def on(target: str, flag: str, elsewhere: str = "") -> Flags:
 
 
 def test_a_flag_names_its_values_and_the_targets_or_cells_that_have_it() -> None:
-    x86, cuda, bert = on("x86_64", V3), CellKey("vit", "cuda"), "bert"
+    x86 = on("x86_64", V3)
+    cuda = CellKey("vit", "cuda")
+    bert = "bert"
     for base, head, expected in (
         (x86, x86, []),
         (x86, on("x86_64", V4), [f"flag {V3} → x86-64-v4 for every model on x86_64"]),
@@ -562,10 +560,8 @@ def test_a_limit_of_the_users_own_is_a_flag_like_others() -> None:
     def refused(_key: CellKey, found: Cell) -> Cell:
         return make.over(found, 200_000)
 
-    ours, doubled = (
-        side(lambda _: f"{limit}=65536"),
-        side(lambda _: f"{limit}=131072", refused),
-    )
+    ours = side(lambda _: f"{limit}=65536")
+    doubled = side(lambda _: f"{limit}=131072", refused)
     assert said_changes(ours, doubled) == [f"flag {limit}=65536 → 131072"]
     assert said_changes(ours, side(lambda _: f"{limit}=65536", refused)) == []
 
@@ -575,10 +571,8 @@ def test_of_a_command_that_cannot_be_read_nothing_is_said(command: str) -> None:
     def edit(key: CellKey, found: Cell) -> Cell:
         return replace(found, command=command) if key.target == "cuda" else found
 
-    unread, gone = (
-        side(edit=edit),
-        side(edit=lambda key, found: None if key.target == "cuda" else found),
-    )
+    unread = side(edit=edit)
+    gone = side(edit=lambda key, found: None if key.target == "cuda" else found)
     assert said_changes(gone, side()) == []
     assert (
         said_changes(unread, side())
@@ -618,10 +612,8 @@ def compilers(base: CompilerInfo, head: CompilerInfo) -> list[str]:
 
 
 def test_compilers_differ_where_their_code_does() -> None:
-    old, new = (
-        CompilerInfo("3.12.0rc1", "", "d", "3.12.0"),
-        CompilerInfo("3.13.0rc1", "", "e", "3.13.0"),
-    )
+    old = CompilerInfo("3.12.0rc1", "", "d", "3.12.0")
+    new = CompilerInfo("3.13.0rc1", "", "e", "3.13.0")
     assert compilers(old, new) == ["compiler IREE 3.12.0 → IREE 3.13.0"]
     assert compilers(old, replace(old, spec="iree-base-compiler==3.12.0")) == []
     assert compilers(old, replace(old, digest="f")) == [
@@ -636,7 +628,8 @@ def test_compilers_differ_where_their_code_does() -> None:
 
 
 def test_models_and_targets_that_were_edited_came_or_went() -> None:
-    base, head = side(), side()
+    base = side()
+    head = side()
     edited = {**head.models, "bert": "other", "gpt2": "other", "new": "n"}
     del edited["vit"]
     changed = replace(head, models=edited, targets={**head.targets, "vmvx": "vmvx"})

@@ -56,7 +56,8 @@ def rows(report: Report, folder: Path) -> list[dict[str, str]]:
 def test_fewer_folded_regions_are_a_line_and_the_sides_swapped_say_the_opposite() -> (
     None
 ):
-    base, head = side("3.11.0", counted(100, 32)), side("3.13.0", counted(82, 32))
+    base = side("3.11.0", counted(100, 32))
+    head = side("3.13.0", counted(82, 32))
     printed = line(make.report(base, head))
     # A model has the same program on its three targets, which counts once.
     assert (
@@ -120,7 +121,8 @@ def test_a_side_without_the_build_is_not_known_there(
                 return cell
             return make.failed(found, lost) if lost else None
 
-        lacking, whole = side("3.11.0", edit), side("3.13.0", counted(100, 32))
+        lacking = side("3.11.0", edit)
+        whole = side("3.13.0", counted(100, 32))
         report = make.report(lacking, whole) if is_base else make.report(whole, lacking)
         (row,) = [
             row

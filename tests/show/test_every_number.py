@@ -312,7 +312,8 @@ def test_an_alarm_has_its_cells_own_numbers(case: str) -> None:
     ]
     assert bool(rows) == bool(fails)
     for model, target, label, mainly, first_size, second_size in rows:
-        cell, metric = cell_of(report, model, target), LABELS[label]
+        cell = cell_of(report, model, target)
+        metric = LABELS[label]
         value = cell.metrics[metric]
         assert number(first_size) == (value.base if second_size else value.head)
         assert not second_size or number(second_size) == value.head
@@ -344,7 +345,8 @@ def test_an_alarm_has_its_cells_own_numbers(case: str) -> None:
 def test_root_causes_hold_every_byte_and_every_dispatch_once(case: str) -> None:
     report, _ = drawn(case)
     explained = [cell for cell in report.cells if cell.waterfall or cell.dispatches]
-    bytes_of, dispatches = Counter[str](), Counter[str]()
+    bytes_of = Counter[str]()
+    dispatches = Counter[str]()
     for cell in explained:
         size = cell.metrics["artifact_bytes"]
         if size.base is not None and size.head is not None:
@@ -360,7 +362,8 @@ def test_root_causes_hold_every_byte_and_every_dispatch_once(case: str) -> None:
             }
         )
         dispatches.update(row.cause for row in cell.dispatches if row.cause)
-    roots, counted = Counter[str](), Counter[str]()
+    roots = Counter[str]()
+    counted = Counter[str]()
     for root in report.root_causes:
         roots[root.cause or "unknown"] += root.bytes.net
         counted[root.cause or "unknown"] += root.dispatches

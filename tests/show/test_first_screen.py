@@ -42,7 +42,8 @@ REPORTS: dict[str, Report] = {
 }
 REPORTS |= {f"pull {name}": report for name, report in PULLS.items()}
 WIDE = 4_000
-COLUMNS, LINES = 100, 60
+COLUMNS = 100
+LINES = 60
 """Characters of a line of a comment, and lines of a large screen."""
 
 
@@ -86,7 +87,8 @@ def shown_lines(text: str) -> int:
 
 def folds(text: str) -> int:
     """How many are in no other; each is closed."""
-    depth, top = 0, 0
+    depth = 0
+    top = 0
     markup = "".join(
         token.content
         for token in _leaves(text)
@@ -138,7 +140,8 @@ def parts(report: Report) -> list[str]:
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", REPORTS)
 def test_the_order_is_the_same_everywhere(name: str, place: str) -> None:
-    screen, headings = PLACES[place](REPORTS[name]), parts(REPORTS[name])
+    screen = PLACES[place](REPORTS[name])
+    headings = parts(REPORTS[name])
     indices = [screen.find(part) for part in headings]
     assert -1 not in indices, [
         part for part, index in zip(headings, indices, strict=True) if index < 0
@@ -159,10 +162,8 @@ def integrated(models: int, changed: int) -> Report:
             else found
         )
 
-    base, head = (
-        make.snapshot("3.12.0", models=names),
-        make.snapshot("3.13.0", edit, names),
-    )
+    base = make.snapshot("3.12.0", models=names)
+    head = make.snapshot("3.13.0", edit, names)
     deltas = diff(base, head)
     notes = (
         (
@@ -184,11 +185,10 @@ def integrated(models: int, changed: int) -> Report:
 
 
 def _cause(number: int, keys: list[CellKey]) -> RootCause:
-    size, targets = 1_000_000 - number, tuple(sorted({key.target for key in keys}))
-    total, models = (
-        Tally(400, size, 2 * size),
-        tuple(sorted({key.model for key in keys})),
-    )
+    size = 1_000_000 - number
+    targets = tuple(sorted({key.target for key in keys}))
+    total = Tally(400, size, 2 * size)
+    models = tuple(sorted({key.model for key in keys}))
     example = Example(
         key=keys[0],
         dispatch="main$async_dispatch_7_matmul_like_144x65x65x24_f32",
@@ -199,10 +199,8 @@ def _cause(number: int, keys: list[CellKey]) -> RootCause:
         note="",
     )
     by_target = dict.fromkeys(targets, total)
-    text, cells = (
-        f"cause number {number}: vector_common_parallel 1 → 8 (114), others (76)",
-        tuple(keys),
-    )
+    text = f"cause number {number}: vector_common_parallel 1 → 8 (114), others (76)"
+    cells = tuple(keys)
     shares = {key: size // len(keys) for key in keys}
     return RootCause(
         cause="strategy",

@@ -233,7 +233,8 @@ def test_families_that_were_folded_are_told_once_with_their_targets() -> None:
 
 
 def test_today_and_then_stand_beside_the_regions() -> None:
-    counted, unknown = FoldModel("a", 200, 90, 30), FoldModel("b", 100, 70, None)
+    counted = FoldModel("a", 200, 90, 30)
+    unknown = FoldModel("b", 100, 70, None)
     text = render_folds(replace(make.small(), models=(counted, unknown)))
     for cells in (
         ("`a`", "200", "90", r"**55\.0**", "30", r"**85\.0**"),
@@ -261,7 +262,8 @@ def test_a_terminal_has_rows_for_what_there_is_room_for_and_counts_every_other_b
     None
 ):
     """What differs comes first: it has a row, however little it gains."""
-    audit, wrong = make.many(), ("gpt2_f32_dyn", "cuda")
+    audit = make.many()
+    wrong = ("gpt2_f32_dyn", "cuda")
     cells = [
         replace(cell, equal=False) if (cell.model, cell.target) == wrong else cell
         for cell in audit.cells

@@ -84,10 +84,8 @@ OTHERWISE = judged(
         replace(make.failed(c, "error"), failure=CRASH) if key == VMVX else c
     ),
 )
-UNKNOWN, IDENTICAL = (
-    "⚪ Code size: unknown, because nothing could be compared",
-    "103 of 104 builds bit-identical",
-)
+UNKNOWN = "⚪ Code size: unknown, because nothing could be compared"
+IDENTICAL = "103 of 104 builds bit-identical"
 LOST = "1 of 8 builds compared: 7 not measured on head"
 
 
@@ -234,7 +232,8 @@ def test_no_sentence_denies_a_change(base: Snapshot, head: Snapshot) -> None:
 @given(snapshots(), snapshots())
 def test_every_count_is_a_recount(base: Snapshot, head: Snapshot) -> None:
     report = make.report(base, head)
-    printed, states = said(report), [delta.state for delta in report.deltas]
+    printed = said(report)
+    states = [delta.state for delta in report.deltas]
     changes = [delta.metrics["artifact_bytes"].change for delta in report.deltas]
     counts = {
         "fixed": states.count("fixed"),
@@ -283,7 +282,8 @@ def test_the_grid_draws_every_state() -> None:
             else found
         )
 
-    base, head = make.snapshot("1", on_base), make.snapshot("2", on_head)
+    base = make.snapshot("1", on_base)
+    head = make.snapshot("2", on_head)
     without = {
         state: {m: d for m, d in base.models.items() if states.get(m) != state}
         for state in ("new", "removed")

@@ -152,7 +152,8 @@ def test_what_is_not_known_says_why() -> None:
         }
         return make.with_metrics(replace(found, reasons=reasons), **unknown)
 
-    models, targets = ("m",), {"vmvx": "vmvx"}
+    models = ("m",)
+    targets = {"vmvx": "vmvx"}
     base, head = (make.snapshot(name, without, models, targets) for name in "12")
     html = render_html(make.report(base, head))
     first, second, third = (METRIC_BY_ID[metric].label for metric in unknown)
@@ -187,7 +188,8 @@ def test_dispatches_of_both_sides_are_joined_by_name() -> None:
         )
         return make.with_metrics(replace(found, dispatches=dispatches), linalg_ops=1)
 
-    models, targets = ("m",), {"vmvx": "vmvx"}
+    models = ("m",)
+    targets = {"vmvx": "vmvx"}
     report = make.report(
         make.snapshot("1", models=models, targets=targets),
         make.snapshot("2", head, models, targets),
@@ -242,10 +244,8 @@ def test_a_page_of_thousands_of_cells_is_small_and_says_what_it_shows() -> None:
     report = make.explained(make.huge(4_000))
     html = render_html(report)
     assert len(html.encode()) < 5_000_000
-    cell_count, drawn = (
-        html.count('<details class="cell"'),
-        re.search(r"Of 4,000 builds this page shows the ([\d,]+)", html),
-    )
+    cell_count = html.count('<details class="cell"')
+    drawn = re.search(r"Of 4,000 builds this page shows the ([\d,]+)", html)
     assert drawn and int(drawn[1].replace(",", "")) == cell_count >= 1_500
     assert f"The other {4_000 - cell_count:,} are in report.json; " in html
     read(html)

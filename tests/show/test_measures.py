@@ -18,7 +18,8 @@ from bot.show.facts import build_facts
 from bot.show.measures import measures_table
 from bot.show.totals import Total, everything, sum_of, target_deltas
 
-TWO_MODELS, TWO_TARGETS = ("bert", "vit"), {"cuda": "cuda", "vmvx": "vmvx"}
+TWO_MODELS = ("bert", "vit")
+TWO_TARGETS = {"cuda": "cuda", "vmvx": "vmvx"}
 BERT = CellKey("bert", "vmvx")
 CPU = {"llvm-cpu-x86_64": "llvm-cpu"}
 
@@ -229,7 +230,8 @@ def test_where_no_target_has_one_there_is_a_sentence_and_no_table() -> None:
 @given(snapshots(), snapshots())
 def test_targets_add_up_to_all(base: Snapshot, head: Snapshot) -> None:
     report = make.report(base, head)
-    by_target, total = list(sums(report).values()), everything(report)
+    by_target = list(sums(report).values())
+    total = everything(report)
     moved = [
         ends(difference(row.base or 0, row.head or 0) or 0)
         for row in (*by_target, total)

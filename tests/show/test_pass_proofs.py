@@ -98,10 +98,8 @@ def test_json_has_the_range_and_its_bytes() -> None:
 
 
 def test_the_first_pass_with_other_instructions_is_named() -> None:
-    same, changed = (
-        MachineStage("finalize-isel", 5, 5),
-        MachineStage("greedy", 5, 5, {"A": 1, "B": -1}),
-    )
+    same = MachineStage("finalize-isel", 5, 5)
+    changed = MachineStage("greedy", 5, 5, {"A": 1, "B": -1})
     row = machine_pass_json(MachinePasses("base", (same, changed)))
     assert row is not None
     assert row["first_apart"] == "greedy"

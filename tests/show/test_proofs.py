@@ -167,7 +167,8 @@ def test_a_root_cause(joint: Proof, net_bytes: int, words: str) -> None:
 
 
 def test_a_phase_and_several_together() -> None:
-    proved, some_of_them = Proof(PROVED, 990, 1000, 21), Proof(PARTLY, 600, 1000, 2)
+    proved = Proof(PROVED, 990, 1000, 21)
+    some_of_them = Proof(PARTLY, 600, 1000, 2)
     assert (
         phase_proof_words(
             proved, is_mixture=False, dispatches=21, net_bytes=1000, absolute_bytes=1000

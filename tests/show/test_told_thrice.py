@@ -157,7 +157,8 @@ def test_what_does_not_repeat_itself_has_its_root_causes_and_says_of_which_compi
     None
 ):
     base, head = everyday.sides("two_releases")
-    plain, config = everyday.report("two_releases"), load_config(models=False)
+    plain = everyday.report("two_releases")
+    config = load_config(models=False)
     report = reported(
         config, unrepeated(base, "a"), unrepeated(head, "b"), Baseline("a test", None)
     )

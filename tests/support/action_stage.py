@@ -203,7 +203,8 @@ class Stage:
             inputs = {**inputs, "github_token": ""}
         self.runs += 1
         home = self.home / f"run-{self.runs}"
-        workspace, out = home / "workspace", home / "out"
+        workspace = home / "workspace"
+        out = home / "out"
         workspace.mkdir(parents=True)
         if sha:
             self.origin.checkout(workspace, sha)
@@ -229,24 +230,25 @@ class Stage:
             else {}
         )
         environ = {**variables, **input_variables(action_inputs), **self.environ}
-        news, printed, back = News(), io.StringIO(), Path.cwd()
+        news = News()
+        printed = io.StringIO()
+        back = Path.cwd()
         if command not in ("report", "store"):
             self.before_act()
         os.chdir(workspace)
         try:
             with redirect_stdout(printed):
-                code, error = (
-                    act(
-                        environ,
-                        command=wanted,
-                        show=news,
-                        cancel=self.cancel(),
-                        read_command=read_command,
-                    ),
-                    "",
+                code = act(
+                    environ,
+                    command=wanted,
+                    show=news,
+                    cancel=self.cancel(),
+                    read_command=read_command,
                 )
+                error = ""
         except BotError as problem:
-            code, error = problem.exit_code, problem.line
+            code = problem.exit_code
+            error = problem.line
         finally:
             os.chdir(back)
         summary = (

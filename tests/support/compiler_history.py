@@ -99,7 +99,8 @@ def explained(
 ) -> Snapshot:
     """A cell whose three dispatches change from `base` to `head`: by a pass, by a pass of LLVM's, and by a knob."""
     growth = 0 if side == "base" else 30
-    old, new = "Tiling | unroll = [1, 4]", "Tiling | unroll = [8, 4]"
+    old = "Tiling | unroll = [1, 4]"
+    new = "Tiling | unroll = [8, 4]"
     rows = [
         Row(name, code=name + side, code_bytes=1_000 + growth * 10, strategy=old)
         for name in "pq"

@@ -81,7 +81,8 @@ class DirectCompile:
 
     def linalg_in_regions(self) -> int:
         """How many linalg operations are inside dispatch regions: a region ends with the bracket below its start."""
-        inside, indent = list[str](), ""
+        inside = list[str]()
+        indent = ""
         for line in self._formed():
             own_indent = line[: len(line) - len(line.lstrip())]
             if _REGION in line and not indent:

@@ -92,7 +92,8 @@ def code(page: Path) -> list[str]:
 
 def anchors(page: Path) -> set[str]:
     """The anchors that GitHub gives to headings: of equal ones the later have a number."""
-    tokens, identifiers = _tokens(page), set[str]()
+    tokens = _tokens(page)
+    identifiers = set[str]()
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open":
             text = "".join(span.content for span in inline.children or ())

@@ -6,9 +6,15 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-PROGBITS, SYMTAB, STRTAB, RELA, NOTE = 1, 2, 3, 4, 7
-ALLOC, EXECUTE = 2, 4
-OBJECT, FUNCTION = 1, 2
+PROGBITS = 1
+SYMTAB = 2
+STRTAB = 3
+RELA = 4
+NOTE = 7
+ALLOC = 2
+EXECUTE = 4
+OBJECT = 1
+FUNCTION = 2
 
 
 def tiny_object(
@@ -20,7 +26,8 @@ def tiny_object(
     section: int = 1,
 ) -> bytes:
     """A relocatable object: functions of 24 bytes each, a symbol table and its strings."""
-    code, strings = bytes(24 * functions), b"\0" + name + b"\0"
+    code = bytes(24 * functions)
+    strings = b"\0" + name + b"\0"
     header_bytes, section_bytes = (64, 64) if bits == 64 else (52, 40)
     null = struct.pack(order + ("IBBHQQ" if bits == 64 else "IIIBBH"), *[0] * 6)
     if bits == 64:
@@ -85,7 +92,8 @@ class Part:
 
 def elf_file(parts: Sequence[Part], machine: int = 62) -> bytes:
     """A 64-bit little-endian file of these sections, of which the first has the index 1."""
-    contents, rows = bytearray(), [struct.pack("<IIQQQQIIQQ", *[0] * 10)]
+    contents = bytearray()
+    rows = [struct.pack("<IIQQQQIIQQ", *[0] * 10)]
     places: list[int] = []
     for part in parts:
         place = 64 + len(contents) if part.at is None else places[part.at]

@@ -85,7 +85,8 @@ def native_launcher(script: Path) -> bytes:
     code = _machine_code(
         [start + sum(map(len, arguments[:i])) for i in range(3)]
     ) + b"".join(arguments)
-    size, entry = _HEADERS_BYTES + len(code), _LOADED_AT + _HEADERS_BYTES
+    size = _HEADERS_BYTES + len(code)
+    entry = _LOADED_AT + _HEADERS_BYTES
     header = struct.pack(
         "<16sHHIQQQIHHHHHH",
         b"\x7fELF\2\1\1",
@@ -171,10 +172,8 @@ class FakeCompiler:
     def artifact(self, cell: PlannedCell, *, lifted: bool = False) -> bytes:
         """What the compile of a cell gives."""
         argv = (*cell.argv, *((LIFTED_LIMIT_FLAG,) if lifted else ()))
-        name, text = (
-            self.templates.get(cell.target.backend),
-            Path(cell.model.path).read_text(),
-        )
+        name = self.templates.get(cell.target.backend)
+        text = Path(cell.model.path).read_text()
         template = Path(name).read_bytes() if name else b""
         artifact: bytes = _PROGRAM.artifact(text, argv, template)
         return artifact

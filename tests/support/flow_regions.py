@@ -36,10 +36,8 @@ def padding(
     name: str, rows: int, low: tuple[int, int], high: tuple[int, int]
 ) -> Region:
     """Zeros around a matrix."""
-    type_, out = (
-        f"tensor<{rows}x6xi32>",
-        f"tensor<{rows + low[0] + high[0]}x{6 + low[1] + high[1]}xi32>",
-    )
+    type_ = f"tensor<{rows}x6xi32>"
+    out = f"tensor<{rows + low[0] + high[0]}x{6 + low[1] + high[1]}xi32>"
     body = f"""      %zero = arith.constant 0 : i32
       %y = tensor.pad %x0 low[{low[0]}, {low[1]}] high[{high[0]}, {high[1]}] {{
       ^bb0(%i: index, %j: index):
@@ -51,7 +49,8 @@ def padding(
 
 def expanding(name: str, rows: int, columns: int) -> Region:
     """A vector as a matrix, transposed."""
-    type_, wide = f"tensor<{rows * columns}xi32>", f"tensor<{rows}x{columns}xi32>"
+    type_ = f"tensor<{rows * columns}xi32>"
+    wide = f"tensor<{rows}x{columns}xi32>"
     out = f"tensor<{columns}x{rows}xi32>"
     body = f"""      %m = tensor.expand_shape %x0 [[0, 1]] output_shape [{rows}, {columns}] : {type_} into {wide}
       %e = tensor.empty() : {out}
@@ -62,7 +61,8 @@ def expanding(name: str, rows: int, columns: int) -> Region:
 
 def collapsing(name: str, rows: int, columns: int) -> Region:
     """A matrix, transposed, as a vector."""
-    type_, wide = f"tensor<{rows}x{columns}xi32>", f"tensor<{columns}x{rows}xi32>"
+    type_ = f"tensor<{rows}x{columns}xi32>"
+    wide = f"tensor<{columns}x{rows}xi32>"
     out = f"tensor<{rows * columns}xi32>"
     body = f"""      %e = tensor.empty() : {wide}
       %t = linalg.transpose ins(%x0 : {type_}) outs(%e : {wide}) permutation = [1, 0]
@@ -75,7 +75,8 @@ def slicing(
     name: str, size: int, at: tuple[int, int], kept: tuple[int, int], step: int = 1
 ) -> Region:
     """A part of a matrix, squared."""
-    type_, out = f"tensor<{size}x{size}xi32>", f"tensor<{kept[0]}x{kept[1]}xi32>"
+    type_ = f"tensor<{size}x{size}xi32>"
+    out = f"tensor<{kept[0]}x{kept[1]}xi32>"
     body = (
         f"      %s = tensor.extract_slice %x0[{at[0]}, {at[1]}] [{kept[0]}, {kept[1]}]"
         f" [{step}, 1] : {type_} to {out}\n"
@@ -91,7 +92,8 @@ def slicing(
 
 def reducing(name: str, rows: int, columns: int) -> Region:
     """The sum of each row."""
-    type_, out = f"tensor<{rows}x{columns}xi32>", f"tensor<{rows}xi32>"
+    type_ = f"tensor<{rows}x{columns}xi32>"
+    out = f"tensor<{rows}xi32>"
     body = f"""      %zero = arith.constant 0 : i32
       %e = tensor.empty() : {out}
       %f = linalg.fill ins(%zero : i32) outs(%e : {out}) -> {out}

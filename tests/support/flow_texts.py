@@ -105,7 +105,10 @@ def program(header: str, regions: Iterable[Region], more: str = "") -> str:
     `header`: the module's attributes and its device, as the compiler writes them for a
     target; `more`: sites and executables beside them.
     """
-    called, arguments, body, results = list(regions), [], "", []
+    called = list(regions)
+    arguments = []
+    body = ""
+    results = []
     for index, region in enumerate(called):
         for number, type_ in enumerate(region.inputs):
             name = f"%b{index}_{number}"

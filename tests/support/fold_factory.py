@@ -124,10 +124,8 @@ def failed(model: str, target: str, note: str) -> FoldCell:
 def cell(model: str, target: str) -> FoldCell:
     """One cell as real ones are."""
     rng = random.Random(f"{model} {target}")
-    executables, artifact = (
-        random.Random(model).randint(30, 156),
-        rng.randint(40_000, 400_000),
-    )
+    executables = random.Random(model).randint(30, 156)
+    artifact = rng.randint(40_000, 400_000)
     same = BeforeAfter(executables, executables), BeforeAfter(artifact, artifact)
     if (model, target) == ("vit_l4_f32_224", "rocm"):
         return failed(

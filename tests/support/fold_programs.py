@@ -20,10 +20,8 @@ class Foldable(NamedTuple):
 
 
 def _main(arguments: str, body: str, *results: tuple[str, str]) -> str:
-    names, types = (
-        ", ".join(name for name, _ in results),
-        ", ".join(type_ for _, type_ in results),
-    )
+    names = ", ".join(name for name, _ in results)
+    types = ", ".join(type_ for _, type_ in results)
     return (
         f"func.func @main({arguments}) -> ({types}) {{{body}\n  return {names} :"
         f" {types}\n}}\n"
@@ -35,10 +33,8 @@ def mapped(value: str, result: str, type_: str, body: str, sizes: str = "") -> s
     element = type_.rpartition("x")[2].rstrip(">")
     rank = type_.count("x")
     dims = ", ".join(f"d{index}" for index in range(rank))
-    same, parallel = (
-        f"affine_map<({dims}) -> ({dims})>",
-        ", ".join(['"parallel"'] * rank),
-    )
+    same = f"affine_map<({dims}) -> ({dims})>"
+    parallel = ", ".join(['"parallel"'] * rank)
     return f"""
   {result}_e = tensor.empty({sizes}) : {type_}
   {result} = linalg.generic {{indexing_maps = [{same}, {same}], iterator_types = [{parallel}]}}
@@ -116,7 +112,9 @@ def _tensors() -> str:
 
 def _sites() -> str:
     """Two executables, each launched three times, in turn."""
-    type_, value, body = "tensor<64xi32>", "%x", ""
+    type_ = "tensor<64xi32>"
+    value = "%x"
+    body = ""
     for number in range(6):
         factor, term = (("3", "-7"), ("5", "11"))[number % 2]
         body += mapped(
@@ -149,9 +147,12 @@ def _dynamic() -> str:
 
 def _half_dynamic() -> str:
     """One dimension of two is dynamic, and the other varies."""
-    body, results, arguments = "\n  %c0 = arith.constant 0 : index", [], []
+    body = "\n  %c0 = arith.constant 0 : index"
+    results = []
+    arguments = []
     for name, columns in (("a", 12), ("b", 36)):
-        type_, out = f"tensor<?x{columns}xi32>", f"tensor<{columns}x?xi32>"
+        type_ = f"tensor<?x{columns}xi32>"
+        out = f"tensor<{columns}x?xi32>"
         arguments.append(f"%x{name}: {type_}")
         body += f"""
   %n{name} = tensor.dim %x{name}, %c0 : {type_}
@@ -163,7 +164,8 @@ def _half_dynamic() -> str:
 
 def _slices() -> str:
     """Columns at another place of a matrix."""
-    body, type_ = "", "tensor<8x4xi32>"
+    body = ""
+    type_ = "tensor<8x4xi32>"
     for name, column in (("a", 4), ("b", 11)):
         body += (
             f"\n  %s{name} = tensor.extract_slice %x[0, {column}] [8, 4] [1, 1] :"
@@ -181,7 +183,8 @@ def _slices() -> str:
 
 
 def _elementwise() -> str:
-    body, results = "", []
+    body = ""
+    results = []
     for value, shape in (("x", "16x8"), ("y", "24x40")):
         type_ = f"tensor<{shape}xf32>"
         body += mapped(
@@ -197,7 +200,9 @@ def _elementwise() -> str:
 
 
 def _matmuls() -> str:
-    body, results, arguments = "\n  %zero = arith.constant 0.0 : f32", [], []
+    body = "\n  %zero = arith.constant 0.0 : f32"
+    results = []
+    arguments = []
     for name, (rows, inner, columns) in {"a": (16, 32, 8), "b": (24, 64, 40)}.items():
         left_type, right_type, out = (
             f"tensor<{m}x{n}xf32>"
@@ -213,12 +218,12 @@ def _matmuls() -> str:
 
 
 def _convolutions() -> str:
-    body, results, arguments = "\n  %zero = arith.constant 0 : i32", [], []
+    body = "\n  %zero = arith.constant 0 : i32"
+    results = []
+    arguments = []
     for name, size, channels in (("a", 10, 3), ("b", 18, 5)):
-        image, kernel = (
-            f"tensor<1x{size}x{size}x{channels}xi8>",
-            f"tensor<3x3x{channels}x{2 * channels}xi8>",
-        )
+        image = f"tensor<1x{size}x{size}x{channels}xi8>"
+        kernel = f"tensor<3x3x{channels}x{2 * channels}xi8>"
         out = f"tensor<1x{size - 2}x{size - 2}x{2 * channels}xi32>"
         arguments += [f"%i{name}: {image}", f"%k{name}: {kernel}"]
         body += f"""
@@ -230,9 +235,12 @@ def _convolutions() -> str:
 
 
 def _transposes() -> str:
-    body, results, arguments = "", [], []
+    body = ""
+    results = []
+    arguments = []
     for name, rows, columns in (("a", 8, 12), ("b", 20, 36)):
-        type_, out = f"tensor<{rows}x{columns}xi32>", f"tensor<{columns}x{rows}xi32>"
+        type_ = f"tensor<{rows}x{columns}xi32>"
+        out = f"tensor<{columns}x{rows}xi32>"
         arguments.append(f"%x{name}: {type_}")
         body += f"""
   %e{name} = tensor.empty() : {out}
@@ -281,11 +289,10 @@ FOLDABLE = {
 
 def layers(constants: Sequence[tuple[int, int]]) -> str:
     """Quantised layers that differ in multiplier and shift, and after each two a matrix of another kind."""
-    small, wide = "tensor<32x32xi8>", "tensor<32x32xi32>"
-    body, value = (
-        "\n  %zero = arith.constant 0 : i32\n  %empty = tensor.empty() : " + wide,
-        "%x",
-    )
+    small = "tensor<32x32xi8>"
+    wide = "tensor<32x32xi32>"
+    body = "\n  %zero = arith.constant 0 : i32\n  %empty = tensor.empty() : " + wide
+    value = "%x"
     for index, (factor, shift) in enumerate(constants):
         body += f"""
   %f{index} = linalg.fill ins(%zero : i32) outs(%empty : {wide}) -> {wide}

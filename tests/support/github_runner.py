@@ -178,7 +178,8 @@ class Origin:
 
     @classmethod
     def create(cls, home: Path) -> Origin:
-        bare, work = home / "origin.git", home / "work"
+        bare = home / "origin.git"
+        work = home / "work"
         git(home, "init", "-q", "--bare", "-b", "main", str(bare))
         git(bare, "config", "uploadpack.allowAnySHA1InWant", "true")
         git(bare, "config", "uploadpack.allowFilter", "true")
@@ -368,7 +369,8 @@ class Runner:
         )
         log = done.stdout + done.stderr
         assert not token or token not in log
-        summary, report = home / "summary.md", workspace / action_inputs["out"]
+        summary = home / "summary.md"
+        report = workspace / action_inputs["out"]
         summary_text = summary.read_text() if summary.exists() else ""
         run = Run(
             code=done.returncode,

@@ -15,15 +15,17 @@ from bot.github.checks import Result, publish_check
 from bot.github.comments import publish
 from bot.system.hub import Hub, connect
 
-OURS, HEAD, LABEL = "github-actions[bot]", "a" * 40, "code-size-approved"
+OURS = "github-actions[bot]"
+HEAD = "a" * 40
+LABEL = "code-size-approved"
 MARKER = "<!-- code-size: default -->"
 BODY = f"{MARKER}\n## Code size\n\nall the same"
-COMMENTS, ONE, PULL = r"/issues/12/comments$", r"/issues/comments/\d+$", r"/pulls/12$"
-CHECK, MORE_OF_IT, DETAILS = (
-    r"/check-runs$",
-    r"/check-runs/\d+$",
-    "https://github.com/octo/repo/actions/runs/7",
-)
+COMMENTS = r"/issues/12/comments$"
+ONE = r"/issues/comments/\d+$"
+PULL = r"/pulls/12$"
+CHECK = r"/check-runs$"
+MORE_OF_IT = r"/check-runs/\d+$"
+DETAILS = "https://github.com/octo/repo/actions/runs/7"
 
 
 @dataclass(frozen=True)

@@ -58,11 +58,13 @@ def cpu_growth(
     What disturbs a measurement only ever adds to it. The size has to be large enough
     that what does not grow is little beside what does.
     """
-    small, large = made(2 * size // GROWTH), made(2 * size)
+    small = made(2 * size // GROWTH)
+    large = made(2 * size)
     turns = 1
     while _cpu_seconds(small, work, turns) < _ENOUGH_CPU_SECONDS:
         turns *= 2
-    below, above = inf, inf
+    below = inf
+    above = inf
     for number in range(tries):
         below = min(below, _cpu_seconds(small, work, turns))
         above = min(above, _cpu_seconds(large, work, turns))

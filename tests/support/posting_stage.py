@@ -41,7 +41,8 @@ from bot.system.hub import connect
 from bot.system.processes import Cancel
 
 BASE, HEAD, MERGE, OLDER, FOREIGN = (letter * 40 for letter in "bacdf")
-NUMBER, RUN = 7, 500
+NUMBER = 7
+RUN = 500
 WRITER = {
     "contents": "read",
     **dict.fromkeys(("issues", "pull_requests", "checks"), "write"),
@@ -218,12 +219,10 @@ class Stage:
                 {"github_token": self.token, "out": str(home / "out"), **inputs}
             ),
         }
-        context, news, printed, back = (
-            run_context(environ, payload),
-            Printed(),
-            io.StringIO(),
-            Path.cwd(),
-        )
+        context = run_context(environ, payload)
+        news = Printed()
+        printed = io.StringIO()
+        back = Path.cwd()
         os.chdir(self.workspace)
         try:
             on_runner = patch.dict(os.environ, {"GITHUB_ACTIONS": "true"})
@@ -246,9 +245,11 @@ class Stage:
                     max_wait_seconds=2,
                     backoff_seconds=0.01,
                 )
-                code, error = story(replace(services, hub=hub)), ""
+                code = story(replace(services, hub=hub))
+                error = ""
         except BotError as problem:
-            code, error = problem.exit_code, problem.line
+            code = problem.exit_code
+            error = problem.line
         finally:
             os.chdir(back)
         summary = (

@@ -82,7 +82,8 @@ def digest(text: str) -> str:
 def metrics(seed: str, target: str) -> dict[str, int | None]:
     """Plausible metrics of one cell, the parts of the artifact summing to it."""
     rng = random.Random(digest(seed))
-    sites, executables = rng.randint(20, 290), rng.randint(15, 64)
+    sites = rng.randint(20, 290)
+    executables = rng.randint(15, 64)
     code, vm, constants, unattributed = (rng.randint(*bounds) for bounds in _PARTS)
     values: dict[str, int | None] = dict.fromkeys(METRIC_IDS)
     values.update(
@@ -301,10 +302,8 @@ def _judged(delta: CellDelta) -> list[Finding]:
         findings.append(
             finding(delta, None, "fail", ("states", "state", "newly-broken"))
         )
-    artifact, stack = (
-        delta.metrics.get("artifact_bytes"),
-        delta.metrics.get("stack_alloca_bytes"),
-    )
+    artifact = delta.metrics.get("artifact_bytes")
+    stack = delta.metrics.get("stack_alloca_bytes")
     if (
         artifact
         and artifact.ratio
@@ -405,7 +404,8 @@ def _old(key: CellKey, found: Cell) -> Cell:
 
 def _regressed(key: CellKey, found: Cell) -> Cell:
     rng = random.Random(f"head {key}")
-    usual, luck = _usual(key, found), rng.random()
+    usual = _usual(key, found)
+    luck = rng.random()
     if key == CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64"):
         return with_metrics(
             usual, artifact_bytes=83_990, executable_bytes=64_552, executables=36
@@ -434,10 +434,8 @@ def _regressed(key: CellKey, found: Cell) -> Cell:
 
 def many() -> Report:
     """13 models × 8 targets, everything moving; the shape of 3.11.0 → 3.13.0."""
-    base, head = (
-        unsupported(snapshot("3.11.0", _old)),
-        unsupported(snapshot("3.13.0", _regressed)),
-    )
+    base = unsupported(snapshot("3.11.0", _old))
+    head = unsupported(snapshot("3.13.0", _regressed))
     return report(base, head, ("shard 2/3 is lost: no artifact",))
 
 
@@ -495,10 +493,8 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
             )
         return None if (key in gone if gone else key != kept_key) else found
 
-    base, head = (
-        snapshot("3.12.0", _same, MODELS[:2], targets),
-        snapshot("3.13.0", edit, MODELS[:2], targets),
-    )
+    base = snapshot("3.12.0", _same, MODELS[:2], targets)
+    head = snapshot("3.13.0", edit, MODELS[:2], targets)
     built = report(unsupported(base), unsupported(head))
     return replace(built, verdict=judge(built.deltas, []))
 
@@ -554,10 +550,8 @@ def hostile(words: tuple[str, ...] = HOSTILE) -> Report:
             return replace(failed(found, "\n".join(words)), command=evil)
         return replace(grown(found, artifact_bytes=90_000), command=evil)
 
-    base, changed = (
-        snapshot("1", models=names, targets=targets),
-        snapshot("2", head, names, targets),
-    )
+    base = snapshot("1", models=names, targets=targets)
+    changed = snapshot("2", head, names, targets)
     evil = words[0]
     info = CompilerInfo(evil, words[-1], evil, evil)
     built = report(
@@ -600,13 +594,11 @@ def huge(cells: int = 5_000) -> Report:
 
 def small() -> Report:
     """Two models on two targets: one of each of the common states."""
-    models, targets = (
-        ("bert", "mobilenet"),
-        {
-            "llvm-cpu-x86_64": "llvm-cpu",
-            "vmvx": "vmvx",
-        },
-    )
+    models = ("bert", "mobilenet")
+    targets = {
+        "llvm-cpu-x86_64": "llvm-cpu",
+        "vmvx": "vmvx",
+    }
 
     def head(key: CellKey, found: Cell) -> Cell:
         if key == CellKey("bert", "vmvx"):

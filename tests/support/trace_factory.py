@@ -14,7 +14,9 @@ Counts = Mapping[str, int]
 
 def trace(*states: tuple[str, Counts] | tuple[str, Counts, str]) -> DispatchTrace:
     """Of what there is after each pass."""
-    steps, before, last = [], dict[str, int](), MLIR
+    steps = []
+    before = dict[str, int]()
+    last = MLIR
     for name, counts, *level in states:
         step_level = level[0] if level else MLIR
         base = before if step_level == last else {}
@@ -29,7 +31,8 @@ def trace(*states: tuple[str, Counts] | tuple[str, Counts, str]) -> DispatchTrac
                 {key: change for key, change in changes.items() if change},
             )
         )
-        before, last = dict(counts), step_level
+        before = dict(counts)
+        last = step_level
     return DispatchTrace(tuple(steps))
 
 

@@ -173,7 +173,8 @@ def test_an_unreachable_origin_and_other_errors_are_one_line(shallow: Git) -> No
 def test_two_worktrees_at_once_and_nothing_left(
     shallow: Git, origin: Path, tmp_path: Path
 ) -> None:
-    new, old = line_of(origin)[0], line_of(origin)[30]
+    new = line_of(origin)[0]
+    old = line_of(origin)[30]
     with shallow.worktree(new) as new_tree, shallow.worktree(old) as old_tree:
         assert ((new_tree / "a.txt").read_text(), (old_tree / "a.txt").read_text()) == (
             "129",
@@ -203,7 +204,8 @@ def test_a_worktree_is_gone_after_an_interrupt(origin: Path, tmp_path: Path) -> 
 
 
 def test_a_checkout_runs_nothing(tmp_path: Path) -> None:
-    top, ran = tmp_path / "hostile", tmp_path / "ran"
+    top = tmp_path / "hostile"
+    ran = tmp_path / "ran"
     top.mkdir()
     git(top, "init", "--quiet", "--initial-branch=main")
     (top / ".gitattributes").write_text("*.bin filter=lfs\n")
@@ -281,7 +283,9 @@ SECRET = "eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODlhYmNkZWY="
 def test_the_header_is_in_no_argument_and_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record, room, programs = tmp_path / "seen", tmp_path / "tmp", tmp_path / "bin"
+    record = tmp_path / "seen"
+    room = tmp_path / "tmp"
+    programs = tmp_path / "bin"
     room.mkdir()
     programs.mkdir()
     program = programs / "git"

@@ -187,7 +187,8 @@ def test_words_before_a_timeout_are_kept_also_where_the_output_is_closed_or_a_fi
 
 
 def test_cancel_ends_a_program(tmp_path: Path) -> None:
-    cancel, raised = Cancel(), []
+    cancel = Cancel()
+    raised = []
 
     def work() -> None:
         try:

@@ -85,7 +85,8 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-LIMIT, TABLE = 1 << 30, 1 << 26
+LIMIT = 1 << 30
+TABLE = 1 << 26
 TOO_LONG: Sequence[tuple[str, int, str, int]] = (
     ("out.vmfb", 10**10, "the artifact", LIMIT),
     ("statistics.json", 2 << 30, "the file of the statistics", TABLE),

@@ -43,8 +43,10 @@ def commands(tmp_path: Path) -> Iterator[Commands]:
 
 @pytest.fixture
 def play(commands: Commands) -> Iterator[Play]:
-    hub, home = commands.hub, commands.stage.home
-    readable, writable = hub.token(permissions=CONTENTS), hub.token(permissions=WRITER)
+    hub = commands.hub
+    home = commands.stage.home
+    readable = hub.token(permissions=CONTENTS)
+    writable = hub.token(permissions=WRITER)
     with serving(
         home, {"origin.git": Access({readable: False, writable: False})}
     ) as server:
@@ -79,7 +81,8 @@ def test_what_the_gate_pins_is_measured_and_reported_whatever_is_pushed_later(
         merge[:10] in body and "alice asked for this report: /code-size rerun" in body
     )
     assert commands.conclusions(head) == ["failure"]
-    measure, report = play.machines["measure"], play.machines["report"]
+    measure = play.machines["measure"]
+    report = play.machines["report"]
     assert not measure.may_write and measure.handed == [] and report.may_write
     for job in ("measure", "report"):
         workspace = play.machines[job].workspace

@@ -22,7 +22,8 @@ from bot.study.proving_defaults import BuildSide, prove_default
 
 pytestmark = pytest.mark.compiler
 
-BASE, HEAD = "3.10.0", "3.11.0"
+BASE = "3.10.0"
+HEAD = "3.11.0"
 TRACED = "a trace names the pass"
 REASSOCIATE = "--iree-llvmcpu-reassociate-fp-reductions"
 CONFIG = "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n"
@@ -96,7 +97,8 @@ def test_a_refuted_setting_is_no_cause_in_a_report(tmp_path: Path) -> None:
 def test_the_configuration_is_refuted(
     setups: dict[str, CompileSetup], stages: dict[str, AloneStage]
 ) -> None:
-    rows, texts = {}, {}
+    rows = {}
+    texts = {}
     for release, stage in stages.items():
         (cell,) = stage.side.cells
         rows[release] = row_of(stage)

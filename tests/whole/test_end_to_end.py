@@ -32,7 +32,8 @@ from bot.core.snapshot_json import from_json, snapshot_lines
 from bot.study.snapshot_files import load_snapshot
 
 SUITE = ROOT / "tests/fixtures/e2e"
-BASE, HEAD = "3.12.0", "3.13.0"
+BASE = "3.12.0"
+HEAD = "3.13.0"
 CONTRACT_FILES = {
     "base.json",
     "head.json",
@@ -76,7 +77,8 @@ def own_cache(directory: Path) -> Path:
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     home = tmp_path_factory.mktemp("e2e")
-    cache, out = own_cache(home / "cache"), home / "out"
+    cache = own_cache(home / "cache")
+    out = home / "out"
     run = bot(
         "compare",
         "--config",
@@ -94,7 +96,8 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 @pytest.mark.quick
 def test_one_model_on_two_targets_from_end_to_end(tmp_path: Path) -> None:
     """What `make test` has time for: every figure of every cell, and the bytes of the printed command."""
-    cache, out = own_cache(tmp_path / "cache"), tmp_path / "out"
+    cache = own_cache(tmp_path / "cache")
+    out = tmp_path / "out"
     selected = ("--model", "tiny", "--target", "vmvx", "--target", "llvm-cpu-x86_64")
     run = bot(
         "compare",
@@ -141,7 +144,8 @@ def test_the_first_command_of_the_readme_says_the_same_in_a_checkout_and_in_an_e
         "--cache",
         str(shared_cache),
     )
-    checkout, empty = tmp_path / "checkout", tmp_path / "empty"
+    checkout = tmp_path / "checkout"
+    empty = tmp_path / "empty"
     subprocess.run(
         ["git", "clone", "--quiet", "--shared", str(ROOT), str(checkout)], check=True
     )
@@ -351,10 +355,8 @@ def test_report_of_the_snapshots_is_the_report_of_the_comparison(
         str(comparison.out / "head.json"),
     ]
     bot("report", *snapshots, "--out", tmp_path)
-    first, second = (
-        comparison.report,
-        json.loads((tmp_path / "report.json").read_text()),
-    )
+    first = comparison.report
+    second = json.loads((tmp_path / "report.json").read_text())
     assert first["cells"] == second["cells"]
 
 
@@ -399,7 +401,8 @@ def test_shards_merge_into_the_unsharded_snapshot(
 def test_an_interrupt_leaves_nothing_behind_but_what_was_measured(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    cache, scratch = own_cache(tmp_path / "cache"), tmp_path / "scratch"
+    cache = own_cache(tmp_path / "cache")
+    scratch = tmp_path / "scratch"
     scratch.mkdir()
     argv = [
         sys.executable,
@@ -481,11 +484,9 @@ def test_a_model_of_an_old_opset_compiles_with_a_newer_one(tmp_path: Path) -> No
         "pytorch-operator/test_operator_view",
     ):
         shutil.copy(folder / name / "model.onnx", tmp_path / f"{Path(name).name}.onnx")
-    cache, out, text = (
-        own_cache(tmp_path / "cache"),
-        tmp_path / "head.json",
-        "schema: code-size-config/1\n",
-    )
+    cache = own_cache(tmp_path / "cache")
+    out = tmp_path / "head.json"
+    text = "schema: code-size-config/1\n"
     config = tmp_path / "config.yml"
     argv = [
         "measure",

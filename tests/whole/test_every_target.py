@@ -25,7 +25,8 @@ from bot.core.planned import COMMON_FLAGS, Target
 from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import from_json
 
-OLD, NEW = "3.8.0", "3.13.0"
+OLD = "3.8.0"
+NEW = "3.13.0"
 MODEL = ROOT / "tests/fixtures/binaries/dense.mlir"
 WIDE = configs_dir() / "wide.yml"
 TARGETS = {target.name: target for target in load_config(WIDE, models=False).targets}
@@ -174,10 +175,8 @@ def test_what_is_said_to_be_unsupported_still_is(tmp_path: Path) -> None:
 
 def test_data_tiling_is_off_where_nothing_is_said(tmp_path: Path) -> None:
     plain = TARGETS["llvm-cpu-x86_64"].argv
-    off, on = (
-        (*plain, "--iree-opt-data-tiling=false"),
-        TARGETS["llvm-cpu-x86_64-tiled"].argv,
-    )
+    off = (*plain, "--iree-opt-data-tiling=false")
+    on = TARGETS["llvm-cpu-x86_64-tiled"].argv
     assert digest(plain, tmp_path) == digest(off, tmp_path) != digest(on, tmp_path)
 
 

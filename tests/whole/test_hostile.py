@@ -164,10 +164,8 @@ def test_every_field_at_once(stage: Stage) -> None:
 def one(word: str, *where: str) -> tuple[Snapshot, Snapshot]:
     """Two sides with one hostile text, in these places."""
     name = word or "x"
-    model, target = (
-        (name if "model" in where else "bert"),
-        (name if "target" in where else "vmvx"),
-    )
+    model = name if "model" in where else "bert"
+    target = name if "target" in where else "vmvx"
     snapshot = plain_snapshot((model, target, "ok"), ("other", target, "ok"))
     flags, notes = ((word,) if place in where else () for place in ("flag", "note"))
     info = (

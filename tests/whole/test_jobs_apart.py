@@ -120,7 +120,8 @@ def test_no_step_with_a_token_that_writes_runs_where_a_hostile_compiler_ran(
         play, stage, {"models/a.mlir": MODEL.format("a") + "// longer\n"}
     )
     assert code == 0, play.runs["report"].log
-    measured, reported = play.machines["measure"], play.machines["report"]
+    measured = play.machines["measure"]
+    reported = play.machines["report"]
     was_attacked = {
         "proxy": (
             "proxy = http://127.0.0.1:9"

@@ -203,10 +203,8 @@ def test_an_operation_inserted_early_in_the_model(lab: Lab) -> None:
         "  // INSERT\n",
         '  %sq = math.tanh %x : tensor<32x128xf32> loc("net.embedding")\n',
     ).replace("ins(%x, %w0", "ins(%sq, %w0")
-    base, head = (
-        lab.measure("base", {"layers": LAYERS}),
-        lab.measure("head", {"layers": inserted}),
-    )
+    base = lab.measure("base", {"layers": LAYERS})
+    head = lab.measure("head", {"layers": inserted})
     report = lab.report(base, head)
     cell = only_cell(report)
     assert change(cell, "dispatch_sites") == 1
@@ -255,10 +253,8 @@ def test_a_constant_changed_in_the_model(lab: Lab) -> None:
     text = (FIXTURES / "families/constants.mlir").read_text(encoding="utf-8")
     changed = text.replace("1340891776", "1340891777", 1)
     assert changed != text
-    base, head = (
-        lab.measure("base", {"chain": text}),
-        lab.measure("head", {"chain": changed}),
-    )
+    base = lab.measure("base", {"chain": text})
+    head = lab.measure("head", {"chain": changed})
     cell = only_cell(lab.report(base, head))
     assert (cell["cause"], cell["first"]) == ("input", "input") or cell[
         "waterfall"

@@ -66,7 +66,8 @@ def changed(report: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
         if cell["state"] == "changed"
     }
     for cell in cells.values():
-        size, falls = cell["metrics"]["artifact_bytes"], cell["waterfall"]
+        size = cell["metrics"]["artifact_bytes"]
+        falls = cell["waterfall"]
         assert sum(falls.values()) == size["head"] - size["base"]
         assert cell["cause"] == "mixed" or abs(falls[cell["cause"]]) == max(
             map(abs, falls.values())

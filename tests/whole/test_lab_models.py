@@ -85,7 +85,8 @@ def test_the_static_and_the_dynamic_export_have_the_bytes_that_readelf_has(
     assert list(cells) == ["divisible", "dynamic", "range", "static"]
     assert {cell.model for cell in lab.cells} == {"attention"}
     for name in ("static", "dynamic"):
-        cell, binaries = cells[name], tmp_path / f"binaries-{name}"
+        cell = cells[name]
+        binaries = tmp_path / f"binaries-{name}"
         dump = f"--iree-hal-dump-executable-binaries-to={binaries}"
         artifact = compiled(tmp_path, cell.command, dump, cwd=ROOT / "configs")
         assert hashlib.sha256(artifact.read_bytes()).hexdigest() == cell.artifact_digest

@@ -14,7 +14,8 @@ import pytest
 from places import ROOT
 from real_compilers import bot, own_cache
 
-MODEL, TARGET = "mobilenet_v1_f32_224", "x86_64"
+MODEL = "mobilenet_v1_f32_224"
+TARGET = "x86_64"
 
 STRICT = """\
 schema: code-size-config/1

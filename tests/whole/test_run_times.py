@@ -25,7 +25,9 @@ pytestmark = [
     pytest.mark.usefixtures("runtime"),
 ]
 RELEASE = "3.13.0"
-X86, OTHER_CPU, GPU = "llvm-cpu-x86_64", "llvm-cpu-riscv64", "vulkan-spirv"
+X86 = "llvm-cpu-x86_64"
+OTHER_CPU = "llvm-cpu-riscv64"
+GPU = "vulkan-spirv"
 TYPE = "tensor<256xf32>"
 FUNCTION = "func.func @main(%x: {t}) -> {t} {{\n{body}\n  return %y : {t}\n}}\n"
 ABSOLUTE = "  %y = math.absf %x : {t}"

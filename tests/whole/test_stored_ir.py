@@ -25,9 +25,11 @@ from bot.system.defaults import default_cache
 
 pytestmark = [pytest.mark.compiler, pytest.mark.slow]
 
-BASE, HEAD = "3.11.0", "3.13.0"
+BASE = "3.11.0"
+HEAD = "3.13.0"
 BRANCH = "code-size-data"
-X86, AARCH64 = "llvm-cpu-x86_64", "llvm-cpu-aarch64"
+X86 = "llvm-cpu-x86_64"
+AARCH64 = "llvm-cpu-aarch64"
 MODELS = {"models/product.mlir": PRODUCT, "models/pointwise.mlir": POINTWISE}
 
 

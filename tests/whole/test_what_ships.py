@@ -61,7 +61,8 @@ class Suite:
         self, model: str, targets: Sequence[str] | Mapping[str, Any]
     ) -> dict[str, Cell]:
         """Return target → cell."""
-        config, out = self.write(model, targets), self.home / "snapshot.json"
+        config = self.write(model, targets)
+        out = self.home / "snapshot.json"
         bot(
             "measure",
             "--compiler",
@@ -83,7 +84,8 @@ class Suite:
         self, model: str, targets: Mapping[str, Any], *options: str
     ) -> dict[str, Any]:
         """Return target → cell of the report, of a comparison with these options on head."""
-        config, out = self.write(model, targets), self.home / "out"
+        config = self.write(model, targets)
+        out = self.home / "out"
         where = ("--config", config, "--cache", self.cache, "--out", out)
         bot("compare", "--compiler", RELEASE, *options, *where, codes=(0, 1, 5))
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
@@ -118,7 +120,8 @@ def test_a_polyglot_zip_is_read_like_the_plain_artifact(
     cells = suite.measure(
         MATMUL, {"zip": extended(ZIP, target=target), target: extended(target=target)}
     )
-    zipped, plain = cells["zip"], cells[target]
+    zipped = cells["zip"]
+    plain = cells[target]
     assert (zipped.status, plain.status) == ("ok", "ok")
     require_parts(zipped)
     assert zipped.metrics["entry_points"] == plain.metrics["entry_points"] == 1

@@ -24,7 +24,8 @@ Thing = TypeVar("Thing")
 MAX_COMMENT_CHARACTERS = 65_536
 MAX_SUMMARY_CHARACTERS = 65_535
 MAX_ANNOTATIONS_PER_CALL = 50
-_DEFAULT_PAGE, _MAX_PAGE = 30, 100
+_DEFAULT_PAGE = 30
+_MAX_PAGE = 100
 _ASSOCIATIONS = {"admin": "OWNER", "write": "COLLABORATOR", "read": "CONTRIBUTOR"}
 _ISSUES = "issues pull_requests"
 
@@ -109,14 +110,10 @@ def page_of(request: Request, items: Sequence[Any], envelope: str = "") -> Reply
     numbers = {
         name: int(text) for name, text in request.query.items() if text.isdigit()
     }
-    size, page = (
-        min(_MAX_PAGE, max(1, numbers.get("per_page", _DEFAULT_PAGE))),
-        max(1, numbers.get("page", 1)),
-    )
-    shown_items, last = (
-        list(items[(page - 1) * size : page * size]),
-        max(1, -(-len(items) // size)),
-    )
+    size = min(_MAX_PAGE, max(1, numbers.get("per_page", _DEFAULT_PAGE)))
+    page = max(1, numbers.get("page", 1))
+    shown_items = list(items[(page - 1) * size : page * size])
+    last = max(1, -(-len(items) // size))
     links = {"prev": page - 1, "first": 1} if page > 1 else {}
     links |= {"next": page + 1, "last": last} if page < last else {}
     texts = [
@@ -287,10 +284,8 @@ def issue(state: State, one: Issue) -> Json:
 @route("GET", r"/issues", "issues")
 def list_issues(state: State, request: Request) -> Reply:
     """Newest first; open ones, unless `state` says otherwise; `creator` is a login."""
-    wanted_state, creator = (
-        request.query.get("state", "open"),
-        request.query.get("creator", "").casefold(),
-    )
+    wanted_state = request.query.get("state", "open")
+    creator = request.query.get("creator", "").casefold()
     newest_first = sorted(state.issues.values(), key=lambda one: -one.number)
     named = [entry for entry in newest_first if creator in ("", entry.login.casefold())]
     return page_of(
@@ -517,7 +512,8 @@ def download_artifact(state: State, _request: Request, number: str) -> Reply:
 
 
 def check_run(state: State, one: CheckRun) -> Json:
-    url, output = f"{state.root}/check-runs/{one.id}", one.fields.get("output") or {}
+    url = f"{state.root}/check-runs/{one.id}"
+    output = one.fields.get("output") or {}
     fields = {
         key: value
         for key, value in one.fields.items()
@@ -596,7 +592,8 @@ def _merge_check_run(state: State, one: CheckRun, body: Json) -> None:
 @route("GET", r"/commits/(.+)/check-runs", "checks")
 def list_check_runs(state: State, request: Request, ref: str) -> Reply:
     """Of each name the latest, unless `filter` is all."""
-    sha, name = state.commit_of(ref) or ref, request.query.get("check_name")
+    sha = state.commit_of(ref) or ref
+    name = request.query.get("check_name")
     checks = [
         check for check in state.checks.values() if check.fields["head_sha"] == sha
     ]
@@ -700,10 +697,12 @@ def get_commit(state: State, _request: Request, ref: str) -> Reply:
 @route("GET", r"/compare/(.+?)\.\.\.(.+)", "contents")
 def compare(state: State, request: Request, base: str, head: str) -> Reply:
     """`ahead_by` and `behind_by` count the known commits of one side that the other lacks."""
-    base_sha, head_sha = state.commit_of(base), state.commit_of(head)
+    base_sha = state.commit_of(base)
+    head_sha = state.commit_of(head)
     if base_sha is None or head_sha is None:
         raise Refusal(404, "Not Found")
-    before, after = state.ancestors(base_sha), state.ancestors(head_sha)
+    before = state.ancestors(base_sha)
+    after = state.ancestors(head_sha)
     shared = next((sha for sha in after if sha in before), None)
     if shared is None:
         raise Refusal(404, f"No common ancestor between {base} and {head}.")

@@ -527,7 +527,8 @@ class Handler(BaseHTTPRequestHandler):
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode(
             "utf-8", "replace"
         )
-        hub, request = self.server.hub, (self.command, urlsplit(self.path).path)
+        hub = self.server.hub
+        request = (self.command, urlsplit(self.path).path)
         if call := hub.ordered("call", *request):
             call.what()
         if delay := hub.ordered("delay", *request):

@@ -172,7 +172,8 @@ class State:
 
     def ancestors(self, sha: str) -> list[str]:
         """`sha` and all its known ancestors, nearest first."""
-        ancestors, waiting = {sha: None}, deque([sha])
+        ancestors = {sha: None}
+        waiting = deque([sha])
         while waiting:
             for parent in self.commits.get(waiting.popleft(), ()):
                 if parent not in ancestors:
