@@ -43,7 +43,7 @@ class Asked:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
+def audits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     """In a directory with a model and a configuration."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
@@ -75,12 +75,12 @@ def fold(capsys: pytest.CaptureFixture[str]) -> Ran:
     return run
 
 
-def test_it_writes_both_files_and_prints_the_tables(asked: Asked, fold: Ran) -> None:
+def test_it_writes_both_files_and_prints_the_tables(audits: Asked, fold: Ran) -> None:
     code, out, _ = fold("--config", "c.yml", "--out", "deep/out")
     assert code == 0
-    assert fold_of(Path("deep/out/fold.json").read_bytes()) == asked.audit
+    assert fold_of(Path("deep/out/fold.json").read_bytes()) == audits.audit
     assert Path("deep/out/fold.md").read_text(encoding="utf-8") == render_folds(
-        asked.audit
+        audits.audit
     )
     assert "Fold audit: 3 of 6 builds folded" in " ".join(out.split())
     assert out.splitlines()[-1] == "written to deep/out: fold.json, fold.md, fold.html"
@@ -89,10 +89,10 @@ def test_it_writes_both_files_and_prints_the_tables(asked: Asked, fold: Ran) -> 
         "written to out: fold.json, fold.md, fold.html\n",
         "",
     )
-    assert len(asked.asked) == 2
+    assert len(audits.asked) == 2
 
 
-def test_what_is_asked_for_arrives(asked: Asked, fold: Ran) -> None:
+def test_what_is_asked_for_arrives(audits: Asked, fold: Ran) -> None:
     arguments = (
         "--model",
         "s*",
@@ -106,7 +106,7 @@ def test_what_is_asked_for_arrives(asked: Asked, fold: Ran) -> None:
         "3",
     )
     assert fold("--config", "c.yml", "--compiler", "3.12.0", *arguments)[0] == 0
-    request, config, *options = asked.asked[0]
+    request, config, *options = audits.asked[0]
     assert (request.specs, request.models, request.targets) == (
         {"head": "3.12.0"},
         ("s*",),
@@ -122,23 +122,23 @@ def test_what_is_asked_for_arrives(asked: Asked, fold: Ran) -> None:
 
 
 def test_without_options_every_fold_counts_and_the_head_of_the_configuration(
-    asked: Asked, fold: Ran
+    audits: Asked, fold: Ran
 ) -> None:
     fold("--config", "c.yml")
     fold("--config", "c.yml", "--no-run")
-    assert asked.asked[0][0].specs == {"head": "3.13.0"}
-    assert [options for _, _, *options in asked.asked] == [[None, True], [None, False]]
+    assert audits.asked[0][0].specs == {"head": "3.13.0"}
+    assert [options for _, _, *options in audits.asked] == [[None, True], [None, False]]
 
 
 def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(
-    asked: Asked, fold: Ran
+    audits: Asked, fold: Ran
 ) -> None:
     Path("c.yml").write_text(CONFIG.replace("{head: 3.13.0}", "{requirements: r.txt}"))
     Path("r.txt").write_text(
         "-f https://example.com/wheels\n--no-index\niree-base-compiler==3.12.0\n"
     )
     fold("--config", "c.yml")
-    request, config, *_ = asked.asked[0]
+    request, config, *_ = audits.asked[0]
     assert request.specs == {"head": "iree-base-compiler==3.12.0"}
     assert config.places == Places(("https://example.com/wheels",), no_index=True)
 
@@ -173,17 +173,17 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_is_wrong_is_one_line_before_anything_is_folded(
-    asked: Asked, fold: Ran, arguments: list[str], words: str
+    audits: Asked, fold: Ran, arguments: list[str], words: str
 ) -> None:
     code, out, last = fold(*arguments)
     assert (code, out) == (2, "") and words in last
-    assert asked.asked == []
+    assert audits.asked == []
 
 
 def test_where_nothing_was_measured_the_files_are_written_and_it_ends_with_5(
-    asked: Asked, fold: Ran
+    audits: Asked, fold: Ran
 ) -> None:
-    asked.audit = make.unmeasured()
+    audits.audit = make.unmeasured()
     code, out, last = fold("--config", "c.yml")
     assert code == 5 and "written to out: fold.json, fold.md, fold.html" in out
     assert (
@@ -192,16 +192,16 @@ def test_where_nothing_was_measured_the_files_are_written_and_it_ends_with_5(
         " option)"
     )
     assert len(json.loads(Path("out/fold.json").read_text())["cells"]) == 2
-    asked.audit = make.nothing()  # which is an answer
+    audits.audit = make.nothing()  # which is an answer
     code, out, _ = fold("--config", "c.yml")
     assert code == 0 and "Fold audit: nothing was folded in 16 builds" in out
 
 
 def test_a_runner_of_actions_takes_no_name_for_a_command(
-    asked: Asked, fold: Ran, monkeypatch: pytest.MonkeyPatch
+    audits: Asked, fold: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    asked.audit = make.hostile(("::error::taken", "##[error]taken", *HOSTILE))
+    audits.audit = make.hostile(("::error::taken", "##[error]taken", *HOSTILE))
     out = fold("--config", "c.yml")[1]
     assert not [
         line

@@ -43,7 +43,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FoldStage]:
 
 
 @pytest.fixture(scope="module", params=["new", "old"])
-def at(request: pytest.FixtureRequest) -> FoldStage:
+def each_stage(request: pytest.FixtureRequest) -> FoldStage:
     """Each of the two."""
     fold_stage: FoldStage = request.getfixturevalue(request.param)
     return fold_stage
@@ -53,28 +53,28 @@ def executables(program: Path) -> int:
     return program.read_text(encoding="utf-8").count("flow.executable private")
 
 
-def made_one(at: FoldStage, flow: Path, level: str, operands: tuple[str, ...]) -> Path:
+def made_one(each_stage: FoldStage, flow: Path, level: str, operands: tuple[str, ...]) -> Path:
     """The folded program: all its executables are one group at this level, and none at a stricter one."""
-    candidates = at.groups(flow)
+    candidates = each_stage.groups(flow)
     names = tuple(candidates.entries)
     expected = {
         kind: () if FOLD_KINDS.index(kind) < FOLD_KINDS.index(level) else (names,)
         for kind in FOLD_KINDS
     }
     assert candidates.groups == expected and candidates.unfit == {} and len(names) >= 2
-    folded, rewritten = at.fold(flow, names)
+    folded, rewritten = each_stage.fold(flow, names)
     assert [(group.members, group.operands) for group in rewritten.folded] == [
         (names, operands)
     ] and rewritten.left == ()
     assert (executables(flow), executables(folded)) == (len(names), 1)
-    again = at.groups(folded)
+    again = each_stage.groups(folded)
     entries = {names[0]: candidates.entries[names[0]]}
     assert again == Groups(entries, {}, dict.fromkeys(FOLD_KINDS, ()), again.elements)
     return folded
 
 
-def told_equal(at: FoldStage, runtime: Runtime, before: Path, after: Path) -> None:
-    equal, note = at.equal(runtime, before, after)
+def told_equal(each_stage: FoldStage, runtime: Runtime, before: Path, after: Path) -> None:
+    equal, note = each_stage.equal(runtime, before, after)
     assert equal is True and "prove nothing" not in note, note
 
 
@@ -283,29 +283,29 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_pair_that_differs_in_what_it_means_is_in_no_group(
-    at: FoldStage, name: str
+    each_stage: FoldStage, name: str
 ) -> None:
     first, second = PAIRS[name]
-    flow = at.written(program(at.header, [first, second]))
-    candidates = at.groups(flow)
+    flow = each_stage.written(program(each_stage.header, [first, second]))
+    candidates = each_stage.groups(flow)
     assert set(candidates.entries) == {"a", "b"} and not any(candidates.groups.values())
-    reasons = left(at, flow, ("a", "b"))
+    reasons = left(each_stage, flow, ("a", "b"))
     assert len(reasons) == 1 and reasons[0][0] == ("a", "b") and reasons[0][1] == ALIKE
-    same_program = at.written(program(at.header, [first, first._replace(name="b")]))
-    assert at.groups(same_program).groups["identical"] == (("a", "b"),), (
+    same_program = each_stage.written(program(each_stage.header, [first, first._replace(name="b")]))
+    assert each_stage.groups(same_program).groups["identical"] == (("a", "b"),), (
         "the pair differs in nothing else"
     )
 
 
-def left(at: FoldStage, flow: Path, *groups: Group) -> list[tuple[Group, str]]:
+def left(each_stage: FoldStage, flow: Path, *groups: Group) -> list[tuple[Group, str]]:
     """What is left of a request that folds nothing: the program stays, to the byte."""
-    out, rewritten = at.fold(flow, *groups)
+    out, rewritten = each_stage.fold(flow, *groups)
     assert rewritten.folded == () and out.read_bytes() == flow.read_bytes()
     return [(group.members, group.why) for group in rewritten.left]
 
 
 def test_groups_of_a_request_that_do_not_match_are_left_with_a_reason(
-    at: FoldStage,
+    each_stage: FoldStage,
 ) -> None:
     regions = [
         adding("a"),
@@ -313,7 +313,7 @@ def test_groups_of_a_request_that_do_not_match_are_left_with_a_reason(
         slicing("s", 16, (0, 3), (8, 4)),
         of_two("t", "%p, %q"),
     ]
-    flow = at.written(program(at.header, regions))
+    flow = each_stage.written(program(each_stage.header, regions))
     few = "they are not at least two different executables"
     requested = [
         ("a", "s"),
@@ -325,25 +325,25 @@ def test_groups_of_a_request_that_do_not_match_are_left_with_a_reason(
         (),
     ]
     whys = [ALIKE, ALIKE, ALIKE, few, few, "the program has no such executable", few]
-    assert left(at, flow, *requested) == list(zip(requested, whys, strict=True))
+    assert left(each_stage, flow, *requested) == list(zip(requested, whys, strict=True))
 
 
 def test_an_executable_that_is_gone_by_then_is_left_and_the_rest_is_folded(
-    at: FoldStage,
+    each_stage: FoldStage,
 ) -> None:
-    flow = at.written(program(at.header, [adding("a"), adding("b", 5), adding("c", 7)]))
-    out, rewritten = at.fold(flow, ("a", "b"), ("b", "c"), ("a", "c"))
+    flow = each_stage.written(program(each_stage.header, [adding("a"), adding("b", 5), adding("c", 7)]))
+    out, rewritten = each_stage.fold(flow, ("a", "b"), ("b", "c"), ("a", "c"))
     assert [group.members for group in rewritten.folded] == [("a", "b")]
     assert [group.members for group in rewritten.left] == [("b", "c"), ("a", "c")]
     assert (
         rewritten.left[0].why == "the program has no such executable"
         and rewritten.left[1].why == ALIKE
     )
-    assert at.groups(out).entries == {"a": "a_entry", "c": "c_entry"}
+    assert each_stage.groups(out).entries == {"a": "a_entry", "c": "c_entry"}
 
 
-def test_an_executable_of_two_functions_or_exports_is_unfit(at: FoldStage) -> None:
-    text = program(at.header, [adding("a"), adding("b", 5)])
+def test_an_executable_of_two_functions_or_exports_is_unfit(each_stage: FoldStage) -> None:
+    text = program(each_stage.header, [adding("a"), adding("b", 5)])
     helper = "      func.func private @helper() { return }\n"
     export = """    flow.executable.export public @other workgroups() -> (index, index, index) {
       %x, %y, %z = iree_tensor_ext.dispatch.workgroup_count_from_slice()
@@ -359,64 +359,64 @@ def test_an_executable_of_two_functions_or_exports_is_unfit(at: FoldStage) -> No
     )
     for changed in (two, exports):
         assert changed != text
-        flow = at.written(changed)
-        candidates = at.groups(flow)
+        flow = each_stage.written(changed)
+        candidates = each_stage.groups(flow)
         assert candidates.unfit == {
             "b": "it is not one function of one block"
         } and not any(candidates.groups.values())
-        assert left(at, flow, ("a", "b")) == [
+        assert left(each_stage, flow, ("a", "b")) == [
             (("a", "b"), "it is not one function of one block")
         ]
 
 
-def test_a_site_that_may_launch_one_of_several_keeps_them(at: FoldStage) -> None:
-    text = program(at.header, [adding("a"), adding("b", 5)])
+def test_a_site_that_may_launch_one_of_several_keeps_them(each_stage: FoldStage) -> None:
+    text = program(each_stage.header, [adding("a"), adding("b", 5)])
     single_entry = 'flow.dispatch @"a"::@"a_entry"('
-    flow = at.written(
+    flow = each_stage.written(
         text.replace(
             single_entry, 'flow.dispatch {@"a"::@"a_entry", @"b"::@"b_entry"}('
         )
     )
-    assert at.groups(flow).groups["constants"] == (("a", "b"),)
-    assert left(at, flow, ("a", "b")) == [
+    assert each_stage.groups(flow).groups["constants"] == (("a", "b"),)
+    assert left(each_stage, flow, ("a", "b")) == [
         (("a", "b"), "a site may launch one of several executables")
     ]
 
 
-def test_an_executable_that_nothing_launches_is_not_folded(at: FoldStage) -> None:
-    flow = at.written(program(at.header, [adding("a")], adding("b", 5).text))
-    assert at.groups(flow).groups["constants"] == (("a", "b"),)
-    assert left(at, flow, ("a", "b")) == [
+def test_an_executable_that_nothing_launches_is_not_folded(each_stage: FoldStage) -> None:
+    flow = each_stage.written(program(each_stage.header, [adding("a")], adding("b", 5).text))
+    assert each_stage.groups(flow).groups["constants"] == (("a", "b"),)
+    assert left(each_stage, flow, ("a", "b")) == [
         (("a", "b"), "an executable is never launched")
     ]
 
 
-def refused(at: FoldStage, home: Path, regions: list[Region], patch: str) -> str:
+def refused(each_stage: FoldStage, home: Path, regions: list[Region], patch: str) -> str:
     """What a worker that rewrites wrongly says, and that the program it makes is not written."""
     script = home / "broken.py"
     script.write_text(
         BROKEN_WORKER.format(folder=str(IR_WORKER.parents[1]), patch=patch)
     )
     broken = Bindings(
-        at.setup.toolchain.bindings, "", at.setup.session.cancel, script=script
+        each_stage.setup.toolchain.bindings, "", each_stage.setup.session.cancel, script=script
     )
-    flow = at.written(program(at.header, regions))
-    worse = FoldStage(at.setup, broken, at.home)
-    before = set(at.home.iterdir())
+    flow = each_stage.written(program(each_stage.header, regions))
+    worse = FoldStage(each_stage.setup, broken, each_stage.home)
+    before = set(each_stage.home.iterdir())
     try:
         with pytest.raises(MalformedBinary) as error:
             worse.fold(flow, tuple(region.name for region in regions))
     finally:
         broken.close()
-    assert set(at.home.iterdir()) == before
+    assert set(each_stage.home.iterdir()) == before
     return str(error.value)
 
 
 def test_a_program_that_does_not_verify_is_refused_with_the_operation_that_broke(
-    at: FoldStage, tmp_path: Path
+    each_stage: FoldStage, tmp_path: Path
 ) -> None:
     message = refused(
-        at,
+        each_stage,
         tmp_path,
         [reducing("a", 8, 4), reducing("b", 6, 12)],
         "ir_fold._merged = lambda *_: []",
@@ -429,10 +429,10 @@ def test_a_program_that_does_not_verify_is_refused_with_the_operation_that_broke
 
 
 def test_a_site_that_does_not_pass_what_the_function_takes_is_refused_though_the_compiler_does_not_mind(
-    at: FoldStage, tmp_path: Path
+    each_stage: FoldStage, tmp_path: Path
 ) -> None:
     message = refused(
-        at,
+        each_stage,
         tmp_path,
         [adding("a"), adding("b", 5)],
         "ir_fold.argument_places = lambda sites: 0",

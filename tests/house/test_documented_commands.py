@@ -81,11 +81,11 @@ def script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def small_make(home: Path, here: Path) -> str:
+def small_make(home: Path, repository: Path) -> str:
     """`make` for this repository, with the small suite, and an environment in which nothing has to be installed."""
     script(home / "venv/bin/code-size-bot", PROGRAM)
     (home / "venv/.installed").touch()
-    variables = f"VENV={home}/venv CONFIG={here}/code-size.yml OUT={here}/out"
+    variables = f"VENV={home}/venv CONFIG={repository}/code-size.yml OUT={repository}/out"
     return f'#!/bin/sh\nexec {shutil.which("make")} -C {ROOT} {variables} "$@"\n'
 
 
@@ -97,7 +97,7 @@ def cache(shared_cache: Path) -> Path:
 
 
 @pytest.fixture
-def here(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def repository(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory that has what the documents speak of: a model, a build of the compiler, a wheel of another."""
     place = tmp_path / "repository"
     (place / "models").mkdir(parents=True)
@@ -122,10 +122,10 @@ def here(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def run(line: str, here: Path) -> None:
+def run(line: str, repository: Path) -> None:
     done = subprocess.run(
         ["sh", "-c", line],
-        cwd=here,
+        cwd=repository,
         capture_output=True,
         text=True,
         timeout=300,
@@ -142,10 +142,10 @@ def run(line: str, here: Path) -> None:
 @pytest.mark.parametrize(
     "page", [page for page, lines in COMMANDS_OF.items() if lines and page != TUTORIAL]
 )
-def test_every_command_of_a_page_runs_in_its_order(page: str, here: Path) -> None:
+def test_every_command_of_a_page_runs_in_its_order(page: str, repository: Path) -> None:
     for line in COMMANDS_OF[page]:
         if line not in RUN_ELSEWHERE:
-            run(line, here)
+            run(line, repository)
 
 
 def test_what_no_test_can_run_is_run_by_the_file_that_is_named() -> None:

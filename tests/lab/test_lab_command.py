@@ -38,7 +38,7 @@ Asked = Callable[..., "tuple[int, str, list[str]]"]
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("alpha", "beta"):
         write_model(tmp_path, name)
@@ -48,17 +48,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compiler(
-    here: Path,
+    home: Path,
     rules: Sequence[dict[str, str]] = (),
     unknown: Sequence[str] = ("--odd",),
 ) -> FakeCompiler:
-    fake = install(here / "fake", rules, unknown=unknown, templates=TEMPLATES)
-    install_native(here / "bin" / "iree-compile", fake)
+    fake = install(home / "fake", rules, unknown=unknown, templates=TEMPLATES)
+    install_native(home / "bin" / "iree-compile", fake)
     return fake
 
 
 @pytest.fixture
-def asked(here: Path, capsys: pytest.CaptureFixture[str]) -> Asked:
+def run_lab(home: Path, capsys: pytest.CaptureFixture[str]) -> Asked:
     """Exit code, standard output and standard error of one run."""
 
     def run(*arguments: str) -> tuple[int, str, list[str]]:
@@ -79,7 +79,7 @@ def asked(here: Path, capsys: pytest.CaptureFixture[str]) -> Asked:
                     *arguments,
                     *argv,
                     "--compiler",
-                    str(here / "bin" / "iree-compile"),
+                    str(home / "bin" / "iree-compile"),
                 ]
             )
         except SystemExit as ended:
@@ -90,20 +90,20 @@ def asked(here: Path, capsys: pytest.CaptureFixture[str]) -> Asked:
     return run
 
 
-def result(here: Path) -> JsonRow:
-    return read_json(here / "out/lab.json")
+def result(home: Path) -> JsonRow:
+    return read_json(home / "out/lab.json")
 
 
 def test_every_variant_is_measured_on_the_targets_that_have_it(
-    here: Path, asked: Asked
+    home: Path, run_lab: Asked
 ) -> None:
-    fake = compiler(here)
-    code, out, _ = asked("flags")
+    fake = compiler(home)
+    code, out, _ = run_lab("flags")
     assert (
         code == 0
         and out.splitlines()[-1] == "written to out: lab.json, lab.md, lab.html"
     )
-    lab = result(here)
+    lab = result(home)
     statuses = {
         (cell.model, cell.target, cell.variant): cell.status for cell in lab.cells
     }
@@ -132,44 +132,44 @@ def test_every_variant_is_measured_on_the_targets_that_have_it(
     assert not [call for call in fake.calls("direct") if "--odd" in call["argv"]]
 
 
-def test_the_printed_command_gives_the_very_bytes(here: Path, asked: Asked) -> None:
-    fake = compiler(here)
-    assert asked("flags", "--flags=--mine", "--model", "alpha")[0] == 0
+def test_the_printed_command_gives_the_very_bytes(home: Path, run_lab: Asked) -> None:
+    fake = compiler(home)
+    assert run_lab("flags", "--flags=--mine", "--model", "alpha")[0] == 0
     commands = {" ".join(call["argv"]) for call in fake.calls("direct")}
-    for cell in result(here).cells:
+    for cell in result(home).cells:
         if cell.measured:
             flags = re.sub(r"^iree-compile - | -o \S+ < \S+$", "", cell.command)
             assert any(flags in argv for argv in commands), cell.command
             assert flags.index("--common") < flags.index("--mine")
-    amd = next(cell for cell in result(here).cells if cell.variant == "amd")
+    amd = next(cell for cell in result(home).cells if cell.variant == "amd")
     assert (
         amd.command.count("--iree-rocm-target=") == 1 and "gfx1100 --own" in amd.command
     )
-    extended = next(cell for cell in result(here).cells if cell.variant == "more")
+    extended = next(cell for cell in result(home).cells if cell.variant == "more")
     assert "--common --mine --more" in extended.command
 
 
 def test_what_is_known_is_not_compiled_again_and_gives_the_same_files(
-    here: Path, asked: Asked
+    home: Path, run_lab: Asked
 ) -> None:
-    fake = compiler(here)
-    assert asked("flags")[0] == 0
+    fake = compiler(home)
+    assert run_lab("flags")[0] == 0
     before = fake.compiles
     files = {
-        name: (here / "out" / name).read_bytes() for name in ("lab.json", "lab.md")
+        name: (home / "out" / name).read_bytes() for name in ("lab.json", "lab.md")
     }
-    assert asked("flags")[0] == 0
+    assert run_lab("flags")[0] == 0
     assert fake.compiles == before
-    assert {name: (here / "out" / name).read_bytes() for name in files} == files
+    assert {name: (home / "out" / name).read_bytes() for name in files} == files
 
 
 def test_a_variant_whose_cells_fail_shows_why_and_the_others_go_on(
-    here: Path, asked: Asked
+    home: Path, run_lab: Asked
 ) -> None:
-    compiler(here, [{"do": "fail", "kind": "direct", "argv": "--more"}])
-    code, out, _ = asked("flags", "--target", "vmvx")
+    compiler(home, [{"do": "fail", "kind": "direct", "argv": "--more"}])
+    code, out, _ = run_lab("flags", "--target", "vmvx")
     assert code == 0
-    failed = [cell for cell in result(here).cells if cell.status == "failed"]
+    failed = [cell for cell in result(home).cells if cell.status == "failed"]
     assert {cell.variant for cell in failed} == {"more"} and all(
         cell.failure and cell.command for cell in failed
     )
@@ -177,15 +177,15 @@ def test_a_variant_whose_cells_fail_shows_why_and_the_others_go_on(
 
 
 def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others_are_held_against(
-    here: Path, asked: Asked
+    home: Path, run_lab: Asked
 ) -> None:
     text = EXPERIMENTS.replace(
         "      plain: {}\n      more:",
         "      v0: {flags: [--odd]}\n      plain: {}\n      more:",
     )
-    (here / "e.yml").write_text(text, encoding="utf-8")
-    compiler(here, [{"do": "grow", "kind": "direct", "argv": "--more"}])
-    code, out, _ = asked("flags", "--target", "vmvx")
+    (home / "e.yml").write_text(text, encoding="utf-8")
+    compiler(home, [{"do": "grow", "kind": "direct", "argv": "--more"}])
+    code, out, _ = run_lab("flags", "--target", "vmvx")
     assert code == 0
     printed = " ".join(out.split())
     assert "On vmvx, 2 models, against plain: more code size +" in printed
@@ -194,17 +194,17 @@ def test_where_the_first_variant_is_not_measured_the_next_one_is_what_the_others
 
 
 def test_models_and_targets_are_those_that_experiment_and_selectors_leave(
-    here: Path, asked: Asked
+    home: Path, run_lab: Asked
 ) -> None:
-    compiler(here)
-    assert asked("one-target", "--model", "al*")[0] == 0
-    assert {(cell.model, cell.target) for cell in result(here).cells} == {
+    compiler(home)
+    assert run_lab("one-target", "--model", "al*")[0] == 0
+    assert {(cell.model, cell.target) for cell in result(home).cells} == {
         ("alpha", "vmvx")
     }
-    code, _, err = asked("one-target", "--model", "gamma")
+    code, _, err = run_lab("one-target", "--model", "gamma")
     assert code == 2 and "matches no model" in err[-1]
-    (here / "c.yml").write_text(CONFIG.replace("[vmvx, rocm]", "[rocm]"))
-    code, _, err = asked("one-target")
+    (home / "c.yml").write_text(CONFIG.replace("[vmvx, rocm]", "[rocm]"))
+    code, _, err = run_lab("one-target")
     assert (
         code == 2
         and "one-target has nothing to measure (the configuration has none of its targets"
@@ -213,27 +213,27 @@ def test_models_and_targets_are_those_that_experiment_and_selectors_leave(
 
 
 def test_where_nothing_compiles_the_files_are_written_and_the_code_is_5(
-    here: Path, asked: Asked
+    home: Path, run_lab: Asked
 ) -> None:
-    compiler(here, [{"do": "fail", "kind": "direct"}])
-    code, _, err = asked("one-target", "--model", "alpha")
+    compiler(home, [{"do": "fail", "kind": "direct"}])
+    code, _, err = run_lab("one-target", "--model", "alpha")
     assert code == 5 and err[-1].startswith(
         "code-size-bot: out/lab.json: none of 2 builds was measured ("
     )
-    assert {cell.status for cell in result(here).cells} == {"failed"}
+    assert {cell.status for cell in result(home).cells} == {"failed"}
 
 
 def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(
-    here: Path, asked: Asked
+    home: Path, run_lab: Asked
 ) -> None:
-    compiler(here, [{"do": "flaky", "kind": "direct", "argv": "--more"}])
-    assert asked("one-target", "--model", "alpha")[0] == 0
-    assert {cell.variant: bool(cell.varies) for cell in result(here).cells} == {
+    compiler(home, [{"do": "flaky", "kind": "direct", "argv": "--more"}])
+    assert run_lab("one-target", "--model", "alpha")[0] == 0
+    assert {cell.variant: bool(cell.varies) for cell in result(home).cells} == {
         "plain": False,
         "more": True,
     }
     [steady, varying] = sorted(
-        result(here).cells, key=lambda cell: cell.variant == "more"
+        result(home).cells, key=lambda cell: cell.variant == "more"
     )
     low, high = varying.seen["artifact_bytes"]
     assert (steady.seen, high - low, varying.metrics["artifact_bytes"]) == (
@@ -241,7 +241,7 @@ def test_a_cell_whose_compiler_does_not_repeat_itself_says_so(
         64,
         low,
     )
-    text = (here / "out/lab.md").read_text(encoding="utf-8")
+    text = (home / "out/lab.md").read_text(encoding="utf-8")
     assert (
         f"{low:,}..{high:,} (" in text
         and "are reported as the range of all results: `alpha` on" in text
@@ -268,22 +268,22 @@ experiments:
 
 
 @pytest.fixture
-def models(here: Path) -> Path:
+def models(home: Path) -> Path:
     """Experiments with models of their own, beside the configuration's."""
     for name in ("gamma", "delta"):
-        write_model(here, name)
-    (here / "layer.mlir").write_text(
+        write_model(home, name)
+    (home / "layer.mlir").write_text(
         "// repeat\n// layer {layer} of {layers}\n// end\nfunc\n", encoding="utf-8"
     )
-    (here / "e.yml").write_text(OF_MODELS, encoding="utf-8")
-    return here
+    (home / "e.yml").write_text(OF_MODELS, encoding="utf-8")
+    return home
 
 
 def test_a_variant_has_a_file_of_its_own_for_a_model(
-    models: Path, asked: Asked
+    models: Path, run_lab: Asked
 ) -> None:
     compiler(models, [{"do": "grow", "kind": "direct", "model": "delta"}])
-    code, out, _ = asked("pairs")
+    code, out, _ = run_lab("pairs")
     assert code == 0
     gamma, delta = sorted(
         result(models).cells, key=lambda cell: cell.variant == "delta"
@@ -300,18 +300,18 @@ def test_a_variant_has_a_file_of_its_own_for_a_model(
     assert "against gamma: delta code size +" in " ".join(out.split())
     text = (models / "out/lab.md").read_text(encoding="utf-8")
     assert "- `gamma`: as the experiment has it\n- `delta`: `pair` is `" in text
-    assert asked("pairs", "--model", "alpha")[0] == 2, (
+    assert run_lab("pairs", "--model", "alpha")[0] == 2, (
         "the configuration's models are not the experiment's"
     )
 
 
 @pytest.mark.parametrize("name", ["gamma", "delta"])
 def test_a_file_that_is_missing_is_refused_before_any_compile(
-    models: Path, asked: Asked, name: str
+    models: Path, run_lab: Asked, name: str
 ) -> None:
     fake = compiler(models)
     (models / f"{name}.mlir").unlink()
-    code, _, err = asked("pairs")
+    code, _, err = run_lab("pairs")
     assert (code, fake.calls("direct")) == (2, [])
     assert err[-1].endswith(
         f"{name}.mlir: is not a file (check `models` of the experiment: pair)"
@@ -319,10 +319,10 @@ def test_a_file_that_is_missing_is_refused_before_any_compile(
 
 
 def test_layers_are_written_beside_the_answer_and_what_cannot_be_rewritten_says_why(
-    models: Path, asked: Asked
+    models: Path, run_lab: Asked
 ) -> None:
     fake = compiler(models)
-    code, out, _ = asked("deep")
+    code, out, _ = run_lab("deep")
     assert code == 0
     lab = result(models)
     cells = {(cell.model, cell.variant): cell for cell in lab.cells}
@@ -354,9 +354,9 @@ def test_layers_are_written_beside_the_answer_and_what_cannot_be_rewritten_says_
 
 @pytest.mark.parametrize("arguments", [("--list",), (), ("flags", "--list")])
 def test_experiments_are_listed_with_their_questions(
-    asked: Asked, arguments: tuple[str, ...]
+    run_lab: Asked, arguments: tuple[str, ...]
 ) -> None:
-    code, out, _ = asked(*arguments)
+    code, out, _ = run_lab(*arguments)
     assert code == 0
     assert out.splitlines() == ["flags       What do flags do?", "one-target  Which?"]
 

@@ -110,7 +110,7 @@ class Left:
 
 
 @pytest.fixture
-def left(tmp_path: Path) -> Left:
+def left_programs(tmp_path: Path) -> Left:
     return Left(tmp_path)
 
 
@@ -136,17 +136,17 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_a_compiler_left_behind_ends_with_it(left: Left, command: str) -> None:
-    left.compiler()
-    left.compiler(name="other", rules=[{"do": "grow"}])
-    code, printed = left.run(*COMMANDS[command])
+def test_what_a_compiler_left_behind_ends_with_it(left_programs: Left, command: str) -> None:
+    left_programs.compiler()
+    left_programs.compiler(name="other", rules=[{"do": "grow"}])
+    code, printed = left_programs.run(*COMMANDS[command])
     # fold and lab find nothing in what this compiler makes
     assert code in (
         0,
         1,
         5,
     ), printed
-    left.require_gone()
+    left_programs.require_gone()
 
 
 def test_on_github_it_ends_with_the_job_that_measures(tmp_path: Path) -> None:
@@ -168,60 +168,60 @@ def test_on_github_it_ends_with_the_job_that_measures(tmp_path: Path) -> None:
     place.require_gone()
 
 
-def test_what_its_bindings_left_behind_ends_with_their_worker(left: Left) -> None:
-    files = entries(install(left.home / "fake", templates=TEMPLATES))
+def test_what_its_bindings_left_behind_ends_with_their_worker(left_programs: Left) -> None:
+    files = entries(install(left_programs.home / "fake", templates=TEMPLATES))
     library = (
         f"{LIBRARIES}/_mlir.cpython-{PYTHON.removeprefix('cp')}-x86_64-linux-gnu.so"
     )
-    files |= {library: b"\x7fELF", "iree/compiler/ir.py": left.leave("waits").encode()}
-    write_wheel(left.home / wheel_name(), files)
-    code, printed = left.run(
+    files |= {library: b"\x7fELF", "iree/compiler/ir.py": left_programs.leave("waits").encode()}
+    write_wheel(left_programs.home / wheel_name(), files)
+    code, printed = left_programs.run(
         "measure", "--compiler", wheel_name(), "--out", "head.json"
     )
     assert code == 0, printed
-    left.require_gone()
+    left_programs.require_gone()
 
 
 def test_what_a_compiler_that_hangs_left_behind_ends_at_its_time_limit(
-    left: Left,
+    left_programs: Left,
 ) -> None:
-    left.compiler(rules=[{"do": "hang", "kind": "direct"}])
-    code, printed = left.run(*MEASURE, config=f"{CONFIG}timeout_seconds: 1\n")
+    left_programs.compiler(rules=[{"do": "hang", "kind": "direct"}])
+    code, printed = left_programs.run(*MEASURE, config=f"{CONFIG}timeout_seconds: 1\n")
     assert code == 5 and "not finished after 1 s" in printed, printed
-    left.require_gone()
+    left_programs.require_gone()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_a_compiler_left_behind_ends_with_an_interrupted_run(
-    left: Left, number: int
+    left_programs: Left, number: int
 ) -> None:
-    fake = left.compiler(rules=[{"do": "hang", "kind": "direct"}])
-    started = left.start(*MEASURE)
+    fake = left_programs.compiler(rules=[{"do": "hang", "kind": "direct"}])
+    started = left_programs.start(*MEASURE)
     assert wait_until(lambda: fake.pids, 30)
     started.send_signal(number)
     _, printed = started.communicate(timeout=60)
     assert started.returncode == 130, printed
-    left.require_gone()
+    left_programs.require_gone()
 
 
-def test_one_that_starts_itself_anew_without_end_is_caught_up_with(left: Left) -> None:
-    left.compiler("runs-away")
-    code, printed = left.run(*MEASURE)
+def test_one_that_starts_itself_anew_without_end_is_caught_up_with(left_programs: Left) -> None:
+    left_programs.compiler("runs-away")
+    code, printed = left_programs.run(*MEASURE)
     assert code == 0, printed
-    left.require_gone()
+    left_programs.require_gone()
 
 
 @pytest.mark.skipif(
     os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv"
 )
-def test_what_cannot_be_ended_fails_the_run_in_a_clear_line(left: Left) -> None:
+def test_what_cannot_be_ended_fails_the_run_in_a_clear_line(left_programs: Left) -> None:
     """The program has become another user's, whose programs this one may not end."""
-    left.compiler("other-user")
-    code, printed = left.run(
+    left_programs.compiler("other-user")
+    code, printed = left_programs.run(
         *MEASURE, under=["setpriv", "--bounding-set", "-kill", "--inh-caps", "-all"]
     )
     # nothing was started beside it
-    [pid] = (left.home / "left" / "pids").read_text().split()
+    [pid] = (left_programs.home / "left" / "pids").read_text().split()
     os.kill(int(pid), signal.SIGKILL)
     assert code == 5, printed
     line = (
@@ -232,4 +232,4 @@ def test_what_cannot_be_ended_fails_the_run_in_a_clear_line(left: Left) -> None:
         printed.splitlines()[-1].startswith("code-size-bot: ")
         and line in printed.splitlines()[-1]
     )
-    assert not (left.home / "head.json").exists()
+    assert not (left_programs.home / "head.json").exists()
