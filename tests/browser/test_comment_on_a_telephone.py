@@ -42,19 +42,19 @@ def with_long_names(scale: int) -> Report:
     Sizes and frames are `scale` times those of a small model.
     """
 
-    def base(_key: CellKey, found: Cell) -> Cell:
+    def base(_key: CellKey, cell: Cell) -> Cell:
         return make.with_metrics(
-            found, artifact_bytes=83_990 * scale, stack_max_bytes=376 * scale
+            cell, artifact_bytes=83_990 * scale, stack_max_bytes=376 * scale
         )
 
-    def head(key: CellKey, found: Cell) -> Cell:
+    def head(key: CellKey, cell: Cell) -> Cell:
         if key.model == LONG_NAMES[0]:
             return make.failed(
-                found,
+                cell,
                 f"error: cannot open {'third_party/rocm_device_libraries/' * 4}ocml.bc",
             )
         return make.with_metrics(
-            found,
+            cell,
             artifact_bytes=343_512 * scale,
             stack_max_bytes=1_176 * scale,
             executables=99,

@@ -32,15 +32,15 @@ TARGETS = {"t": "vmvx", "'\"><img src=x onerror='window.ran = 1'>": "llvm-cpu"}
 def hostile() -> Report:
     """Each word as the name of a model, of dispatches and, by turns, of whatever else has one."""
 
-    def head(key: CellKey, found: Cell) -> Cell:
+    def head(key: CellKey, cell: Cell) -> Cell:
         word = MODELS[MODELS.index(key.model) - 3]
         named = [
             replace(dispatch, executable=f"{word}{index}", name=f"{index} {word}")
-            for index, dispatch in enumerate(found.dispatches)
+            for index, dispatch in enumerate(cell.dispatches)
         ]
         if key.model == "javascript:window.ran=1":
-            return make.failed(found, "\n".join(WORDS))
-        return make.grown(replace(found, dispatches=tuple(named)), artifact_bytes=9_000)
+            return make.failed(cell, "\n".join(WORDS))
+        return make.grown(replace(cell, dispatches=tuple(named)), artifact_bytes=9_000)
 
     base = make.snapshot("1", models=MODELS, targets=TARGETS)
     changed = make.snapshot("2", head, MODELS, TARGETS)

@@ -131,7 +131,7 @@ def test_the_version(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["zzz"], "code-size-bot: zzz: unknown command (see code-size-bot --help)"),
         (["plan"], "missing: --shards"),
@@ -173,12 +173,12 @@ def test_the_version(bench: Bench) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_arguments_that_are_wrong_end_with_2_and_say_why(
-    bench: Bench, arguments: list[str], words: str
+    bench: Bench, arguments: list[str], message: str
 ) -> None:
     outcome = bench.run(*arguments)
     assert outcome.code == 2 and outcome.out == ""
     (line,) = outcome.err.splitlines()
-    assert words in line
+    assert message in line
 
 
 def test_a_wrong_limit_in_the_environment_is_told_by_its_name(
@@ -508,7 +508,7 @@ def test_no_file_holds_a_directory_of_this_machine(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         (
             None,
@@ -535,7 +535,7 @@ def test_no_file_holds_a_directory_of_this_machine(bench: Bench) -> None:
     ids=["missing", "cut", "foreign"],
 )
 def test_a_snapshot_that_cannot_be_used_is_one_line(
-    bench: Bench, content: str | None, words: str
+    bench: Bench, content: str | None, message: str
 ) -> None:
     if content is not None:
         bench.write("bad.json", content)
@@ -544,7 +544,7 @@ def test_a_snapshot_that_cannot_be_used_is_one_line(
         ("compare", "base.json", "bad.json"),
     ):
         outcome = bench.run(command, "--base", base, "--head", head)
-        assert outcome.code == 2 and words in outcome.line
+        assert outcome.code == 2 and message in outcome.line
 
 
 @pytest.mark.parametrize("out", ["out", "out/deep", "/proc"])
@@ -730,7 +730,7 @@ def test_the_pins_of_the_packaged_configuration_are_nobodys_default(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "what"),
+    ("arguments", "variable_name"),
     [
         (["compare", "--base", "base.json", "--head", ""], "SPEC"),
         (["measure", "--out", "x.json", "--compiler", "  "], "SPEC"),
@@ -744,10 +744,10 @@ def test_the_pins_of_the_packaged_configuration_are_nobodys_default(
     ids=" ".join,
 )
 def test_a_variable_that_is_not_set_is_a_usage_error(
-    bench: Bench, arguments: list[str], what: str
+    bench: Bench, arguments: list[str], variable_name: str
 ) -> None:
     outcome = bench.run(*arguments)
-    line = f"{arguments[-2]}: the {what} is empty (is a shell variable unset?)"
+    line = f"{arguments[-2]}: the {variable_name} is empty (is a shell variable unset?)"
     assert (outcome.code, outcome.out) == (2, "") and outcome.err.splitlines()[
         -1
     ].endswith(line)

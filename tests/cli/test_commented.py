@@ -51,7 +51,7 @@ def test_a_command_is_read(line: str, typed: Typed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "message"),
     [
         ("", "missing: a command (write /code-size help)"),
         ("acept x", "unknown command 'acept' (did you mean /code-size accept?)"),
@@ -81,10 +81,10 @@ def test_a_command_is_read(line: str, typed: Typed) -> None:
         ("compare -h", "-h: unknown option (see /code-size help)"),
     ],
 )
-def test_a_mistake_is_one_line_with_the_way_out(line: str, words: str) -> None:
+def test_a_mistake_is_one_line_with_the_way_out(line: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_command(f"/code-size {line}")
-    assert words in caught.value.line
+    assert message in caught.value.line
 
 
 @pytest.mark.parametrize(

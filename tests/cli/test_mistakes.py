@@ -24,7 +24,7 @@ AGAIN = "(measure it again with this version of code-size-bot)"
 
 
 @pytest.mark.parametrize(
-    ("command", "name", "said"),
+    ("command", "name", "message"),
     [
         (
             ("report", "--head", "base.json", "--base"),
@@ -67,7 +67,7 @@ def test_another_file_in_place_of_what_is_wanted(
     monkeypatch: pytest.MonkeyPatch,
     command: tuple[str, ...],
     name: str,
-    said: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
@@ -79,12 +79,12 @@ def test_another_file_in_place_of_what_is_wanted(
     (line,) = (
         line for line in err.splitlines() if not line.startswith("configuration: ")
     )
-    assert out == "" and line.startswith(f"code-size-bot: {name}:") and said in line
-    assert AGAIN in line or "snapshot" not in said.partition(":")[0]
+    assert out == "" and line.startswith(f"code-size-bot: {name}:") and message in line
+    assert AGAIN in line or "snapshot" not in message.partition(":")[0]
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (
             "compare 3.11.0 nope",
@@ -112,7 +112,7 @@ def test_what_can_be_refused_before_a_release_is_fetched_is_refused_before(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     command: str,
-    said: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CODE_SIZE_CACHE", str(tmp_path / "cache"))
@@ -121,4 +121,4 @@ def test_what_can_be_refused_before_a_release_is_fetched_is_refused_before(
     with contextlib.suppress(SystemExit):
         assert main(command.split()) == (4 if "nope" in command else 2)
     err = capsys.readouterr().err
-    assert said in err and "fetch" not in err and "listed" not in err
+    assert message in err and "fetch" not in err and "listed" not in err

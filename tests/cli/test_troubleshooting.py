@@ -325,7 +325,7 @@ def require_quoted(title: str, message: str) -> None:
         text = PAGE.read_text(encoding="utf-8")
         start = f"### {title}\n\n```text\n"
         pattern = re.compile(rf"({re.escape(start)}).+?(\n```\n)")
-        text = pattern.sub(lambda found: f"{found[1]}{message}{found[2]}", text)
+        text = pattern.sub(lambda match: f"{match[1]}{message}{match[2]}", text)
         PAGE.write_text(text, encoding="utf-8")
     assert quoted()[title] == message
 

@@ -45,8 +45,8 @@ def write(home: Path, run: list[str], models: dict[str, str], **compiler: Any) -
     return home / "code-size.yml"
 
 
-def bot(home: Path, *words: str, code: int = 0) -> str:
-    argv = [sys.executable, "-m", "bot", *words, "--cache", str(home / "cache")]
+def bot(home: Path, *arguments: str, code: int = 0) -> str:
+    argv = [sys.executable, "-m", "bot", *arguments, "--cache", str(home / "cache")]
     done = subprocess.run(argv, cwd=home, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -391,14 +391,14 @@ def test_a_command_sees_no_network_and_no_secret(
     assert ("network is OPEN" in confined.isolation()) == (network == "1")
 
 
-def without_namespaces(home: Path, *words: str) -> str:
+def without_namespaces(home: Path, *arguments: str) -> str:
     """What is said where the machine allows none, as a container may."""
     hidden = (
         "import sys, bot.system.confined as c; c.has_namespaces = lambda: False; import"
         " runpy; "
     )
     hidden += "runpy.run_module('bot', run_name='__main__', alter_sys=True)"
-    argv = [sys.executable, "-c", hidden, *words, "--cache", "other"]
+    argv = [sys.executable, "-c", hidden, *arguments, "--cache", "other"]
     return subprocess.run(
         argv, cwd=home, check=True, capture_output=True, text=True
     ).stderr

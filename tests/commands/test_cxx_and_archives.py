@@ -211,7 +211,7 @@ def test_the_members_of_an_archive_are_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "status", "words"),
+    ("archiving", "status", "message"),
     [
         (
             "ar qcDT {out}/libf.a {out}/one/f.o",
@@ -227,9 +227,9 @@ def test_the_members_of_an_archive_are_measured(tmp_path: Path) -> None:
     ],
 )
 def test_what_an_archive_does_not_show_is_said(
-    tmp_path: Path, how: str, status: str, words: str
+    tmp_path: Path, archiving: str, status: str, message: str
 ) -> None:
-    script = ARCHIVE[: ARCHIVE.index("ar qcD")] + how
+    script = ARCHIVE[: ARCHIVE.index("ar qcD")] + archiving
     archive(tmp_path, script)
     bot(
         tmp_path,
@@ -243,8 +243,8 @@ def test_what_an_archive_does_not_show_is_said(
     cell = cells(tmp_path)["one"]
     assert cell["status"] == status
     if status == "failed":
-        assert cell["failure"]["message"].startswith(words)
+        assert cell["failure"]["message"].startswith(message)
         return
     assert cell["metrics"]["executable_bytes"] is None
-    assert words in cell["reasons"]["executable_bytes"]
+    assert message in cell["reasons"]["executable_bytes"]
     assert sum(cell["parts"].values()) == cell["metrics"]["artifact_bytes"]

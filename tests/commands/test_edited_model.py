@@ -23,11 +23,11 @@ LONG = """
   return %3 : tensor<16xf32>"""
 
 
-def snapshot(home: Path, cache: Path, rest: str) -> Path:
+def snapshot(home: Path, cache: Path, body: str) -> Path:
     """Measure the model with this body; return the snapshot's path."""
     home.mkdir()
     (home / "code-size.yml").write_text(CONFIG)
-    (home / "model.mlir").write_text(MODEL.format(rest=rest))
+    (home / "model.mlir").write_text(MODEL.format(rest=body))
     path = home / "snapshot.json"
     options = (
         "--compiler",

@@ -144,7 +144,7 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (
             ["--max-slowdown", "2"],
@@ -173,10 +173,10 @@ def test_a_requirements_file_names_the_compiler_and_where_its_wheels_are(
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_is_wrong_is_one_line_before_anything_is_folded(
-    audits: Asked, fold: Ran, arguments: list[str], words: str
+    audits: Asked, fold: Ran, arguments: list[str], message: str
 ) -> None:
     code, out, last = fold(*arguments)
-    assert (code, out) == (2, "") and words in last
+    assert (code, out) == (2, "") and message in last
     assert audits.asked == []
 
 

@@ -96,13 +96,13 @@ IMPOSSIBLE: dict[str, Callable[[Snapshot], None]] = {
 }
 
 
-@pytest.mark.parametrize("words", IMPOSSIBLE)
+@pytest.mark.parametrize("contradiction", IMPOSSIBLE)
 def test_figures_of_a_snapshot_that_contradict_each_other_are_refused(
-    tmp_path: Path, snapshot: Snapshot, words: str
+    tmp_path: Path, snapshot: Snapshot, contradiction: str
 ) -> None:
-    IMPOSSIBLE[words](snapshot["cells"][0])
+    IMPOSSIBLE[contradiction](snapshot["cells"][0])
     printed = refused(tmp_path, json.dumps(snapshot))
-    assert words in printed and "bad.json: cells[0]" in printed
+    assert contradiction in printed and "bad.json: cells[0]" in printed
 
 
 def test_sizes_whose_sum_no_reader_holds_are_refused(

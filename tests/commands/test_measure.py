@@ -89,14 +89,14 @@ def test_where_nothing_compiled_the_snapshot_is_written_and_the_code_is_5(
 
 
 @pytest.mark.parametrize(
-    ("do", "said", "signal"),
+    ("do", "message", "signal"),
     [
         ("crash", "ended by SIGSEGV", "SIGSEGV"),
         ("say 1 LLVM ERROR: out of memory", "LLVM ERROR: out of memory", None),
     ],
 )
 def test_what_crashes_with_the_stack_limit_lifted_is_told_as_that_crash(
-    measured: Measured, tmp_path: Path, do: str, said: str, signal: str | None
+    measured: Measured, tmp_path: Path, do: str, message: str, signal: str | None
 ) -> None:
     """Not as over the limit, nor as a machine without memory: and the printed command gives it."""
     alpha = {"kind": "direct", "model": "model alpha", "argv": "vmvx"}
@@ -105,7 +105,7 @@ def test_what_crashes_with_the_stack_limit_lifted_is_told_as_that_crash(
     )
     assert (
         code == 0
-        and f"failed: alpha on vmvx: with the stack limit lifted: {said}" in err
+        and f"failed: alpha on vmvx: with the stack limit lifted: {message}" in err
     )
     [cell] = (
         cell

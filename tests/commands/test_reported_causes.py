@@ -29,17 +29,17 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
     def run(base: Cell, head: Cell) -> tuple[dict[str, Any], str]:
         for name, version, side in (("base", "3.12.0", base), ("head", "3.13.0", head)):
 
-            def edit(_key: CellKey, found: Cell, made: Cell = side) -> Cell:
-                size = sum(row.code_bytes or 0 for row in made.dispatches)
+            def edit(_key: CellKey, cell: Cell, changed_cell: Cell = side) -> Cell:
+                size = sum(row.code_bytes or 0 for row in changed_cell.dispatches)
                 zeros = dict.fromkeys(
                     ("vm_bytes", "rodata_bytes", "unattributed_bytes"), 0
                 )
-                found = with_metrics(
-                    found, artifact_bytes=size, executable_bytes=size, **zeros
+                cell = with_metrics(
+                    cell, artifact_bytes=size, executable_bytes=size, **zeros
                 )
                 parts = {"executables/text": size}
-                shared = {"program": made.program, "traces": made.traces}
-                return replace(found, dispatches=made.dispatches, parts=parts, **shared)
+                shared = {"program": changed_cell.program, "traces": changed_cell.traces}
+                return replace(cell, dispatches=changed_cell.dispatches, parts=parts, **shared)
 
             write(
                 tmp_path / f"{name}.json",

@@ -16,7 +16,7 @@ CONFIG = "schema: code-size-config/1\nmodels: ['a folder/*.mlir']\ntargets: [vmv
 WORD = "reproduce: "
 
 
-def compared(folder: Path, *words: str) -> int:
+def compared(folder: Path, *arguments: str) -> int:
     """Compare two fakes, of which the second gives larger artifacts."""
     models = folder / "a folder"
     models.mkdir()
@@ -29,7 +29,7 @@ def compared(folder: Path, *words: str) -> int:
         )
         install_native(folder / name / "iree-compile", fake)
     return main(
-        ["compare", "old/iree-compile", "new/iree-compile", "--cache", "cache", *words]
+        ["compare", "old/iree-compile", "new/iree-compile", "--cache", "cache", *arguments]
     )
 
 

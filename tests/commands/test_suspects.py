@@ -139,7 +139,7 @@ def test_no_text_of_a_commit_rings_at_another_repository(
 
 
 @pytest.mark.parametrize(
-    ("revisions", "why"),
+    ("revisions", "reason"),
     [
         (
             ("", "b" * 40),
@@ -157,11 +157,11 @@ def test_no_text_of_a_commit_rings_at_another_repository(
 )
 @pytest.mark.usefixtures("history")
 def test_a_revision_that_nobody_has_is_told(
-    report: Run, clone: Clone, revisions: Revisions, why: str
+    report: Run, clone: Clone, revisions: Revisions, reason: str
 ) -> None:
     answer = report(revisions, "--source", str(clone.directory))
     assert (
-        answer["notes"][-1] == f"the search for compiler commits stopped early: {why}"
+        answer["notes"][-1] == f"the search for compiler commits stopped early: {reason}"
     )
 
 
@@ -206,7 +206,7 @@ def test_github_says_the_same_in_few_requests_and_once(
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "why"),
+    ("status", "headers", "reason"),
     [
         (
             403,
@@ -222,12 +222,12 @@ def test_what_github_refuses_costs_one_line(
     hub: FakeGitHub,
     status: int,
     headers: dict[str, str],
-    why: str,
+    reason: str,
 ) -> None:
     hub.fail_next("GET", "/commits", status, headers=headers, times=9)
     answer = report(history, "--suspects", config="own.yml")
     (note,) = (note for note in answer["notes"] if "compiler commits" in note)
-    assert why in note
+    assert reason in note
     assert (
         len([exchange for exchange in hub.traffic if "/commits" in exchange["path"]])
         == 1

@@ -54,7 +54,7 @@ def test_a_figure_that_was_changed_in_the_cache_is_measured_again(
     assert len(paths) == 4
     for path in paths[:count]:
         changed, times = figure.subn(
-            lambda found: found[1] + b"%d" % (int(found[2]) + 1), path.read_bytes()
+            lambda match: match[1] + b"%d" % (int(match[2]) + 1), path.read_bytes()
         )
         assert times > 0
         path.write_bytes(changed)

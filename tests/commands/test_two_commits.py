@@ -49,9 +49,9 @@ MULTIPLY = ADD.replace(
 )
 
 
-def git(home: Path, *words: str) -> str:
+def git(home: Path, *arguments: str) -> str:
     who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    argv = ["git", "-C", str(home), *who, *words]
+    argv = ["git", "-C", str(home), *who, *arguments]
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
@@ -68,8 +68,8 @@ def commit(home: Path, **files: str) -> None:
     git(home, "commit", "--quiet", "--message", "a change")
 
 
-def bot(home: Path, *words: str, code: int = 0) -> str:
-    argv = (*words, "--cache", str(home.parent / "cache"))
+def bot(home: Path, *arguments: str, code: int = 0) -> str:
+    argv = (*arguments, "--cache", str(home.parent / "cache"))
     done = real_compilers.bot(*argv, cwd=home, codes=(code,))
     return done.stdout + done.stderr
 

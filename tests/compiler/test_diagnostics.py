@@ -195,7 +195,7 @@ def test_names_of_temporary_files_do_not_differ_from_run_to_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "shown"),
+    ("output", "trimmed"),
     [
         ("a.mlir:1:1: error: x\n" * 50, "a.mlir:1:1: error: x"),
         (
@@ -224,8 +224,8 @@ def test_names_of_temporary_files_do_not_differ_from_run_to_run() -> None:
         "long lines",
     ],
 )
-def test_what_is_left_out(output: str, shown: str) -> None:
-    assert trim(output) == shown
+def test_what_is_left_out(output: str, trimmed: str) -> None:
+    assert trim(output) == trimmed
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_timeout_and_silence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ending", "said"),
+    ("ending", "message"),
     [
         (
             {"signal": "SIGKILL"},
@@ -287,10 +287,10 @@ def test_a_timeout_and_silence() -> None:
     ],
 )
 def test_a_model_that_needs_more_memory_than_there_is(
-    ending: dict[str, Any], said: str
+    ending: dict[str, Any], message: str
 ) -> None:
     failure = failed(**{"exit_code": None, **ending})
-    assert re.fullmatch(f"on this machine: {said}", failure.message), failure.message
+    assert re.fullmatch(f"on this machine: {message}", failure.message), failure.message
     assert (failure.stage, failure.signal) == ("compile", ending.get("signal"))
 
 
@@ -373,7 +373,7 @@ def test_a_dump_of_megabytes_does_not_use_up_the_room_of_the_next_diagnostic(
 
 
 @pytest.mark.parametrize(
-    ("message", "rest"),
+    ("message", "expected"),
     [
         ("<stdin>:12:3: error: failed to legalize", "failed to legalize"),
         ("-:1:1: error: a: 3:4: error: b", "a: 3:4: error: b"),
@@ -392,8 +392,8 @@ def test_a_dump_of_megabytes_does_not_use_up_the_room_of_the_next_diagnostic(
         ("", ""),
     ],
 )
-def test_the_reason_of_a_message_has_no_place(message: str, rest: str) -> None:
-    assert reason(message) == rest
+def test_the_reason_of_a_message_has_no_place(message: str, expected: str) -> None:
+    assert reason(message) == expected
 
 
 def test_places_are_left_out_with_whatever_stands_in_them() -> None:

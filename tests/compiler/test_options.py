@@ -113,7 +113,7 @@ def test_measuring_options_that_are_not_known_are_dropped_one_by_one(
 
 
 @pytest.mark.parametrize(
-    ("action", "unknown", "said"),
+    ("action", "unknown", "message"),
     [
         ([{"do": "fail"}], [], "error: use of undeclared SSA value"),
         ([{"do": "crash"}], [], "Stack dump"),
@@ -121,13 +121,13 @@ def test_measuring_options_that_are_not_known_are_dropped_one_by_one(
     ],
 )
 def test_a_compiler_that_cannot_compile_a_trivial_module(
-    tmp_path: Path, action: list[dict[str, str]], unknown: list[str], said: str
+    tmp_path: Path, action: list[dict[str, str]], unknown: list[str], message: str
 ) -> None:
     fake = install(tmp_path / "fake", action, unknown=unknown)
     cancel = Cancel()
     with pytest.raises(
         CompilerUnavailable,
-        match=f"3.13.0rc1: cannot compile a trivial module: .*{said}",
+        match=f"3.13.0rc1: cannot compile a trivial module: .*{message}",
     ):
         known_measuring_options(fake.toolchain, tmp_path, cancel)
     cancel.set()

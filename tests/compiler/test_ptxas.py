@@ -102,7 +102,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ("sleep 60", "ptxas did not end within 1 s"),
         ("kill -SEGV $$", "SIGSEGV"),
@@ -111,7 +111,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_one_that_hangs_dies_leaves_nothing_or_is_not_there(
-    tmp_path: Path, body: str, said: str
+    tmp_path: Path, body: str, message: str
 ) -> None:
     assembler = (
         fake(tmp_path, body, 1)
@@ -121,7 +121,7 @@ def test_one_that_hangs_dies_leaves_nothing_or_is_not_there(
     reason = assembler.assembled([PTX])
     assert (
         isinstance(reason, str)
-        and said in reason
+        and message in reason
         and is_local(reason) is (body != "exit 0")
     )
 

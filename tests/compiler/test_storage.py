@@ -116,13 +116,13 @@ def test_a_run_that_fails_lets_nothing_go(tmp_path: Path) -> None:
     assert left_in(tmp_path) == {"cells/aa/a"}
 
 
-@pytest.mark.parametrize("at", ["toolchains/1", "cells"])
+@pytest.mark.parametrize("watched", ["toolchains/1", "cells"])
 def test_of_two_runs_at_once_neither_fails_nor_lets_go_of_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watched: str
 ) -> None:
     """The other one does all of it when this one has looked at that place."""
     walk = storage._files
-    waiting = [tmp_path / at]
+    waiting = [tmp_path / watched]
 
     def walked(folder: Path) -> Iterator[storage.CacheEntry]:
         yield from walk(folder)

@@ -584,7 +584,7 @@ def test_a_release_from_a_folder_of_wheels(
 
 
 @pytest.mark.parametrize(
-    ("what", "other"),
+    ("variable", "value"),
     [
         ("soabi", "cpython-312-x86_64-linux-gnu"),
         ("soabi", "cpython-311-x86_64-linux-musl"),
@@ -592,13 +592,13 @@ def test_a_release_from_a_folder_of_wheels(
     ],
 )
 def test_what_another_python_or_machine_fetched_is_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, other: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     homes = [release_home("3.13.0", tmp_path)]
-    if what == "soabi":
-        monkeypatch.setattr("sysconfig.get_config_var", {"SOABI": other}.get)
+    if variable == "soabi":
+        monkeypatch.setattr("sysconfig.get_config_var", {"SOABI": value}.get)
     else:
-        monkeypatch.setattr("platform.machine", lambda: other)
+        monkeypatch.setattr("platform.machine", lambda: value)
     homes.append(release_home("3.13.0", tmp_path))
     assert len({*homes, release_home("3.12.0", tmp_path)}) == 3
 

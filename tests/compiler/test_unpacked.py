@@ -32,7 +32,7 @@ class Place:
     home: Path
     page: LinksPage
 
-    def measure(self, *words: str, code: int = 0) -> str:
+    def measure(self, *arguments: str, code: int = 0) -> str:
         """Measure one build; what the program said."""
         argv = (
             "measure",
@@ -42,7 +42,7 @@ class Place:
             "head.json",
             "--cache",
             "cache",
-            *words,
+            *arguments,
         )
         return self.run(*argv, code=code)
 
@@ -90,39 +90,39 @@ def linked(path: Path) -> None:
 
 CHANGES: dict[str, tuple[Callable[[Place], object], str]] = {
     "compiler": (
-        lambda at: appended(at.binary),
+        lambda unpacked: appended(unpacked.binary),
         f"{LIBRARIES}/iree-compile was changed",
     ),
     "same size": (
-        lambda at: flipped(at.root / LIBRARIES / "libIREECompiler.so"),
+        lambda unpacked: flipped(unpacked.root / LIBRARIES / "libIREECompiler.so"),
         f"{LIBRARIES}/libIREECompiler.so was changed",
     ),
     "bindings": (
-        lambda at: flipped(at.root / "iree/compiler/ir.py"),
+        lambda unpacked: flipped(unpacked.root / "iree/compiler/ir.py"),
         "iree/compiler/ir.py was changed",
     ),
     "added": (
-        lambda at: (at.root / "iree/compiler/sitecustomize.py").touch(),
+        lambda unpacked: (unpacked.root / "iree/compiler/sitecustomize.py").touch(),
         "sitecustomize.py was added",
     ),
     "module": (
-        lambda at: (at.root / "iree/compiler/ir.pyc").touch(),
+        lambda unpacked: (unpacked.root / "iree/compiler/ir.pyc").touch(),
         "iree/compiler/ir.pyc was added",
     ),
     "removed": (
-        lambda at: (at.root / LIBRARIES / "iree-lld").unlink(),
+        lambda unpacked: (unpacked.root / LIBRARIES / "iree-lld").unlink(),
         f"{LIBRARIES}/iree-lld is missing",
     ),
     "link": (
-        lambda at: linked(at.root / LIBRARIES / "iree-lld"),
+        lambda unpacked: linked(unpacked.root / LIBRARIES / "iree-lld"),
         f"{LIBRARIES}/iree-lld was changed",
     ),
     "added link": (
-        lambda at: (at.root / "iree/x").symlink_to("/etc"),
+        lambda unpacked: (unpacked.root / "iree/x").symlink_to("/etc"),
         "iree/x was added",
     ),
     "no list": (
-        lambda at: (at.root / LIST).write_text("[]"),
+        lambda unpacked: (unpacked.root / LIST).write_text("[]"),
         f"{LIST} is not a list of files",
     ),
 }

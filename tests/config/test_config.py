@@ -458,8 +458,8 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), REFUSALS)
-def test_refused(load: Load, tmp_path: Path, text: str, said: str) -> None:
+@pytest.mark.parametrize(("text", "message"), REFUSALS)
+def test_refused(load: Load, tmp_path: Path, text: str, message: str) -> None:
     rules = (
         f"thresholds:\n{indent(text, '  ')}{CATCH_ALL}"
         if text.startswith("- ")
@@ -467,7 +467,7 @@ def test_refused(load: Load, tmp_path: Path, text: str, said: str) -> None:
     )
     with pytest.raises(ConfigError) as caught:
         load(rules if text.startswith("schema") else SCHEMA + rules)
-    expected = said.removeprefix("! ").replace("\n! ", " ").strip()
+    expected = message.removeprefix("! ").replace("\n! ", " ").strip()
     line = caught.value.line.removeprefix(f"{tmp_path / 'c.yml'}:")
     assert (
         line.startswith(expected[:-1]) if expected.endswith("…") else line == expected

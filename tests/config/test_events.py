@@ -35,7 +35,7 @@ def load(name: str) -> Payload:
     return payload
 
 
-def environ(event: str, repository: str = HELLO, **more: str) -> dict[str, str]:
+def environ(event: str, repository: str = HELLO, **variables: str) -> dict[str, str]:
     """The variables as a runner sets them."""
     return {
         "GITHUB_EVENT_NAME": event,
@@ -47,16 +47,16 @@ def environ(event: str, repository: str = HELLO, **more: str) -> dict[str, str]:
         "GITHUB_SERVER_URL": "https://ghe.example/",
         "GITHUB_ACTOR": "Codertocat",
         "GITHUB_BASE_REF": "master",
-        **more,
+        **variables,
     }
 
 
-def context(name: str, edit: Edit | None = None, **more: str) -> RunContext:
+def context(name: str, edit: Edit | None = None, **variables: str) -> RunContext:
     """The context of a fixture, edited in place first; its event is the first part of its name."""
     payload = load(name)
     if edit:
         edit(payload)
-    return run_context(environ(name.partition(".")[0], **more), payload)
+    return run_context(environ(name.partition(".")[0], **variables), payload)
 
 
 def common(event: str, repository: str = HELLO) -> RunContext:
@@ -653,7 +653,7 @@ def test_the_payload_is_read_from_the_file_that_github_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "what"),
+    ("data", "complaint"),
     [
         (b"", "is not JSON"),
         (b"{", "is not JSON"),
@@ -663,12 +663,12 @@ def test_the_payload_is_read_from_the_file_that_github_names() -> None:
         (b"null", "is not a JSON object"),
     ],
 )
-def test_files_that_are_no_payload(tmp_path: Path, data: bytes, what: str) -> None:
+def test_files_that_are_no_payload(tmp_path: Path, data: bytes, complaint: str) -> None:
     path = tmp_path / "event.json"
     path.write_bytes(data)
     with pytest.raises(InputError) as caught:
         read_event({"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(path)})
-    assert (caught.value.what, caught.value.where) == (what, f"event payload {path}")
+    assert (caught.value.what, caught.value.where) == (complaint, f"event payload {path}")
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_event(
             {"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(tmp_path / "none")}

@@ -48,7 +48,7 @@ def test_a_model_is_named_by_its_stem_and_known_by_its_bytes(
 
 
 @pytest.mark.parametrize(
-    ("top", "shown"),
+    ("top", "expected"),
     [
         (".", "repo/suite/bert.f32.mlir"),
         ("repo", "suite/bert.f32.mlir"),
@@ -58,12 +58,12 @@ def test_a_model_is_named_by_its_stem_and_known_by_its_bytes(
     ],
 )
 def test_the_printed_path_is_relative_to_the_repository_or_the_folder(
-    suite: Path, top: str | None, shown: str
+    suite: Path, top: str | None, expected: str
 ) -> None:
     (model,) = load_models(
         [suite / "bert.f32.mlir"], suite.parent.parent / top if top else None
     )
-    assert model.shown == shown
+    assert model.shown == expected
 
 
 def test_neither_the_folder_nor_a_link_to_it_changes_what_a_model_is(

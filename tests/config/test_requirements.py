@@ -25,8 +25,8 @@ def sought(folder: Path, text: str, top: Path | None = None) -> Sought:
     return sought_compiler(path, top)
 
 
-def notes(found: Sought, folder: Path) -> list[str]:
-    return [note.replace(f"{folder}/", "") for note in found.notes]
+def notes(requirements: Sought, folder: Path) -> list[str]:
+    return [note.replace(f"{folder}/", "") for note in requirements.notes]
 
 
 def test_pins_of_real_projects() -> None:
@@ -197,7 +197,7 @@ def test_a_pin_is_found_in_a_project_file(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("[project]\n", ": pins no release of iree-base-compiler "),
         (f"{PIN}\n", ": is not a TOML file: "),
@@ -247,12 +247,12 @@ def test_a_pin_is_found_in_a_project_file(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_a_project_file_without_one_pin_is_refused(
-    tmp_path: Path, text: str, words: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
     path = project(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         sought_compiler(path)
-    assert caught.value.line.removeprefix(str(path)).startswith(words)
+    assert caught.value.line.removeprefix(str(path)).startswith(message)
 
 
 def test_the_file_is_named_from_the_top_of_the_repository_or_beside_the_configuration(
@@ -293,7 +293,7 @@ def test_a_page_in_every_spelling_and_a_directory_from_the_file(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("link", "why"),
+    ("link", "reason"),
     [
         ("file:///etc", "is neither an HTTPS page nor a directory"),
         ("https:///links.html", "is neither an HTTPS page nor a directory"),
@@ -307,7 +307,7 @@ def test_a_page_in_every_spelling_and_a_directory_from_the_file(tmp_path: Path) 
     ],
 )
 def test_a_place_that_is_not_taken_is_told_without_its_words(
-    tmp_path: Path, link: str, why: str
+    tmp_path: Path, link: str, reason: str
 ) -> None:
     top = tmp_path / "top"
     top.mkdir()
@@ -315,7 +315,7 @@ def test_a_place_that_is_not_taken_is_told_without_its_words(
     sought_pin = sought(top, f"{PIN}\n-f {link}\n", top)
     assert sought_pin.places == Places()
     assert notes(sought_pin, top) == [
-        f"requirements.txt:2: ignored the place of wheels: it {why}"
+        f"requirements.txt:2: ignored the place of wheels: it {reason}"
     ]
 
 

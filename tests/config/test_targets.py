@@ -51,7 +51,7 @@ def test_backend_and_flags_are_inherited_and_an_option_is_replaced_in_its_place(
 
 
 @pytest.mark.parametrize(
-    ("inherited", "own", "both"),
+    ("inherited", "added", "expected"),
     [
         ((), (), ()),
         (("--a=1", "--b"), (), ("--a=1", "--b")),
@@ -63,9 +63,9 @@ def test_backend_and_flags_are_inherited_and_an_option_is_replaced_in_its_place(
     ],
 )
 def test_flags(
-    inherited: tuple[str, ...], own: tuple[str, ...], both: tuple[str, ...]
+    inherited: tuple[str, ...], added: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
-    assert merged(inherited, own) == both
+    assert merged(inherited, added) == expected
 
 
 FLAGS = st.lists(
@@ -75,16 +75,16 @@ FLAGS = st.lists(
 
 @given(FLAGS, FLAGS)
 def test_every_option_is_there_as_often_as_one_of_the_two_has_it(
-    inherited: list[str], own: list[str]
+    inherited: list[str], added: list[str]
 ) -> None:
-    merged_flags = merged(inherited, own)
+    merged_flags = merged(inherited, added)
     for option in ("--a", "--b", "--c", "--d"):
-        own_flags = [flag for flag in own if flag.startswith(option)]
+        own_flags = [flag for flag in added if flag.startswith(option)]
         inherited_flags = [flag for flag in inherited if flag.startswith(option)]
         assert [flag for flag in merged_flags if flag.startswith(option)] == (
             own_flags or inherited_flags
         )
-    assert set(merged_flags) <= {*inherited, *own}
+    assert set(merged_flags) <= {*inherited, *added}
 
 
 def test_a_target_extends_one_above_it_its_own_name_means_the_packaged_one(

@@ -250,7 +250,7 @@ def compared(base: dict[str, object], head: dict[str, object]) -> CellDelta:
 
 
 @pytest.mark.parametrize(
-    ("base", "head", "state", "change", "least"),
+    ("base", "head", "state", "change", "change_bytes"),
     [
         ((246, 310), (310,), "same", None, 0),
         ((246,), (310, 246), "same", None, 0),
@@ -270,11 +270,11 @@ def test_what_does_not_repeat_itself_is_compared_as_the_pair_that_differs_least(
     head: tuple[int | None, ...],
     state: str,
     change: int | None,
-    least: int | None,
+    change_bytes: int | None,
 ) -> None:
     delta = compared(gave(*base), gave(*head))
     assert (delta.state, delta.metrics["artifact_bytes"].change) == (state, change)
-    assert delta.metrics["artifact_bytes"].least_alarming.change == least
+    assert delta.metrics["artifact_bytes"].least_alarming.change == change_bytes
     assert delta.unstable and delta.noise.startswith(
         "non-deterministic: the same command gives on "
     )
@@ -401,7 +401,7 @@ def swapped(metric: MetricDelta) -> MetricDelta:
     return MetricDelta(metric.id, metric.head, metric.base)
 
 
-@given(snapshots(others=True), snapshots(others=True))
+@given(snapshots(has_others=True), snapshots(has_others=True))
 def test_with_noise_too_swapping_negates_and_nothing_grows_less_than_what_is_judged(
     base: Snapshot, head: Snapshot
 ) -> None:

@@ -45,9 +45,9 @@ def ladder(
     )
 
 
-def swapped(one: Ladder) -> Ladder:
-    assert one.back is not None
-    return replace(one, head=one.base, base=one.head, climb=one.back, back=one.climb)
+def swapped(climbed: Ladder) -> Ladder:
+    assert climbed.back is not None
+    return replace(climbed, head=climbed.base, base=climbed.head, climb=climbed.back, back=climbed.climb)
 
 
 DIVIDED = ladder(

@@ -68,15 +68,15 @@ def test_a_snapshot_with_ladders_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ladder", "name", "said"),
+    ("ladder", "name", "message"),
     [
         (LADDER, "other", "has a ladder of 'other', which is no dispatch of it"),
         (replace(LADDER, head_code=BASE_CODE), NAME, "is of other code"),
         (replace(LADDER, head=Rung(101)), NAME, "ends at 101 B, not at its code_bytes"),
     ],
 )
-def test_an_impossible_ladder_is_refused(ladder: Ladder, name: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_an_impossible_ladder_is_refused(ladder: Ladder, name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         from_json(text_of(head(ladder, name)))
 
 

@@ -9,7 +9,7 @@ from bot.core.occupancy import device_of, occupancy
 
 
 @pytest.mark.parametrize(
-    ("device", "registers", "groups", "most"),
+    ("device", "registers", "groups", "most_groups"),
     [
         ("sm_80", 16, 64, 64),
         ("sm_80", 32, 64, 64),
@@ -33,11 +33,11 @@ from bot.core.occupancy import device_of, occupancy
     ],
 )
 def test_registers_allow_as_many_groups_as_the_makers_say(
-    device: str, registers: int, groups: int, most: int
+    device: str, registers: int, groups: int, most_groups: int
 ) -> None:
     result = occupancy(device, registers)
     assert result is not None
-    assert (result.groups, result.most) == (groups, most)
+    assert (result.groups, result.most) == (groups, most_groups)
 
 
 @pytest.mark.parametrize("device", ["", "gfx1100", "gfx908", "sm_52", "ampere"])

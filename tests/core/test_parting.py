@@ -232,7 +232,7 @@ def test_no_pass_of_llvm_is_named_by_milestones_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "why"),
+    ("base", "reason"),
     [
         (None, "not traced"),
         (
@@ -256,11 +256,11 @@ def test_no_pass_of_llvm_is_named_by_milestones_alone() -> None:
     ],
 )
 def test_no_pass_is_named_of_what_was_not_traced_whole(
-    base: DispatchTrace | None, why: str
+    base: DispatchTrace | None, reason: str
 ) -> None:
     result = parting(base, trace(("a", {"x": 2})))
     assert result.row is None
-    assert why in result.why
+    assert reason in result.why
 
 
 def formed(*passes: tuple[str, Counts], proof: str = "") -> DispatchTrace:

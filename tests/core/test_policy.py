@@ -89,12 +89,12 @@ def cell(model: str, metric: str, base: int | None, head: int | None) -> CellDel
     return delta(metric, base, head, key=CellKey(model, "t"))
 
 
-def findings(one: CellDelta, *rules: Rule) -> tuple[Finding, ...]:
-    return judge([one], rules, {}).findings
+def findings(cell_delta: CellDelta, *rules: Rule) -> tuple[Finding, ...]:
+    return judge([cell_delta], rules, {}).findings
 
 
-def only(one: CellDelta, *rules: Rule) -> Finding:
-    (finding,) = findings(one, *rules)
+def only(cell_delta: CellDelta, *rules: Rule) -> Finding:
+    (finding,) = findings(cell_delta, *rules)
     return finding
 
 
@@ -389,7 +389,7 @@ STRICT: dict[str, Status] = {**DEFAULT_STATES, "broken": "fail"}
 
 
 @pytest.mark.parametrize(
-    ("base", "head", "known"),
+    ("base", "head", "is_known"),
     [
         (120, 120, True),
         (121, 120, True),
@@ -400,13 +400,13 @@ STRICT: dict[str, Status] = {**DEFAULT_STATES, "broken": "fail"}
     ],
 )
 def test_a_limit_that_base_exceeded_by_as_much_or_more_is_known(
-    base: int | None, head: int, known: bool
+    base: int | None, head: int, is_known: bool
 ) -> None:
     verdict = judge([delta("vm_bytes", base, head)], [LIMIT])
-    assert [finding.known for finding in verdict.findings] == [known]
+    assert [finding.known for finding in verdict.findings] == [is_known]
     assert (verdict.status, len(verdict.news)) == (
-        "pass" if known else "fail",
-        not known,
+        "pass" if is_known else "fail",
+        not is_known,
     )
 
 
@@ -448,7 +448,7 @@ def broken(base: Failure, head: Failure, model: str = "m") -> CellDelta:
 
 
 @pytest.mark.parametrize(
-    ("base", "head", "known"),
+    ("base", "head", "is_known"),
     [
         *(
             (PLAIN, PLAIN, True),
@@ -464,12 +464,12 @@ def broken(base: Failure, head: Failure, model: str = "m") -> CellDelta:
     ],
 )
 def test_a_cell_that_is_broken_on_both_sides_alike_is_known(
-    base: Failure, head: Failure, known: bool
+    base: Failure, head: Failure, is_known: bool
 ) -> None:
     verdict = judge([broken(base, head), ELSEWHERE], [], STRICT)
     assert ([finding.known for finding in verdict.findings], verdict.status) == (
-        [known],
-        "pass" if known else "fail",
+        [is_known],
+        "pass" if is_known else "fail",
     )
     nowhere = judge(
         [
@@ -699,11 +699,11 @@ cells_ = st.builds(
         dict.fromkeys(METRIC_IDS[:4], st.none() | st.integers(0, 200))
     ),
 )
-snapshots = st.lists(cells_, max_size=4, unique_by=lambda one: one.key).map(
-    lambda some: Snapshot(
+snapshots = st.lists(cells_, max_size=4, unique_by=lambda entry: entry.key).map(
+    lambda cells: Snapshot(
         CompilerInfo("3.13.0", "", ""),
         SourceInfo(),
-        tuple(sorted(some, key=lambda one: one.key)),
+        tuple(sorted(cells, key=lambda entry: entry.key)),
     )
 )
 

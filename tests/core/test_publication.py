@@ -55,8 +55,8 @@ def acceptance(finding: Finding) -> Acceptance:
     return Acceptance("octocat", 1, seen([finding]))
 
 
-def status(finding: Finding, taken: Acceptance | None) -> str:
-    return accept(Verdict("fail", (finding,)), taken).status
+def status(finding: Finding, accepted: Acceptance | None) -> str:
+    return accept(Verdict("fail", (finding,)), accepted).status
 
 
 # What an acceptance covers.
@@ -245,7 +245,7 @@ def many(count: int, noise: int = 0) -> tuple[Seen, ...]:
         )
         for i in range(count)
     )
-    return tuple(sorted(rows, key=lambda one: one.model))
+    return tuple(sorted(rows, key=lambda row: row.model))
 
 
 def test_what_is_too_long_is_forgotten_findings_first_and_then_the_acceptance() -> None:

@@ -53,7 +53,7 @@ CPUS = ["llvm-cpu-x86_64", "llvm-cpu-aarch64"]
 
 
 @pytest.mark.parametrize(
-    ("selector", "taken"),
+    ("selector", "expected"),
     [
         ("vmvx", ["vmvx"]),
         ("x86_64", ["llvm-cpu-x86_64"]),
@@ -65,9 +65,9 @@ CPUS = ["llvm-cpu-x86_64", "llvm-cpu-aarch64"]
     ],
 )
 def test_a_selector_takes_full_names_and_short_ones_where_no_full_one_fits(
-    selector: str, taken: list[str]
+    selector: str, expected: list[str]
 ) -> None:
-    assert matching(NAMES, selector, SHORT) == taken
+    assert matching(NAMES, selector, SHORT) == expected
 
 
 def test_names_that_could_mean_two_and_several_selectors() -> None:
@@ -320,10 +320,10 @@ def test_known_costs_move_a_model_that_looks_small_and_split_one_that_is_dear() 
 
 @given(costs, st.integers(1, 9))
 def test_runners_read_the_plan_as_it_was_dealt(
-    known: dict[CellKey, int], count: int
+    recorded: dict[CellKey, int], count: int
 ) -> None:
-    text = canonical(matrix(CELLS, count, known)).decode()
-    parts = deal(CELLS, count, known)
+    text = canonical(matrix(CELLS, count, recorded)).decode()
+    parts = deal(CELLS, count, recorded)
     assert (
         sorted(cell.key for part in parts for cell in part)
         == [cell.key for cell in CELLS]

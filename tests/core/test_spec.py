@@ -121,7 +121,7 @@ def test_any_text_is_a_place_or_refused_and_loses_its_secrets(text: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (
             "at https://me:pw@host/x?token=1 and https://b/c",
@@ -131,8 +131,8 @@ def test_any_text_is_a_place_or_refused_and_loses_its_secrets(text: str) -> None
         ("https://host:8000/x@1?y", "https://host:8000/x@1"),
     ],
 )
-def test_what_is_told_has_no_login(text: str, told: str) -> None:
-    assert without_secrets(text) == told
+def test_what_is_told_has_no_login(text: str, expected: str) -> None:
+    assert without_secrets(text) == expected
 
 
 def test_places_add_up_and_tell_themselves_apart() -> None:

@@ -63,11 +63,11 @@ def test_every_error_has_the_exit_code_of_the_contract_and_says_where_what_and_h
 
 @given(st.sampled_from(CLASSES), st.text(), st.text(), st.text())
 def test_whatever_was_read_the_message_is_one_line(
-    kind: type[BotError], what: str, where: str, hint: str
+    kind: type[BotError], message: str, where: str, hint: str
 ) -> None:
-    error = kind(what, where=where, hint=hint)
+    error = kind(message, where=where, hint=hint)
     assert len(error.line.splitlines()) <= 1
-    assert (error.what, error.where, error.hint) == (what, where, hint)
+    assert (error.what, error.where, error.hint) == (message, where, hint)
 
 
 def test_what_the_table_of_metrics_says() -> None:
@@ -108,19 +108,19 @@ sizes = st.integers(0, 1 << 40)
 
 @given(st.dictionaries(st.text(max_size=4), sizes, max_size=4), sizes, sizes, sizes)
 def test_parts_and_rest_sum_to_the_whole(
-    parts: dict[str, int], rest: int, code: int, vm: int
+    parts: dict[str, int], unattributed_bytes: int, code: int, vm: int
 ) -> None:
-    assert Reading("elf", sum(parts.values()) + rest, parts).unattributed_bytes == rest
+    assert Reading("elf", sum(parts.values()) + unattributed_bytes, parts).unattributed_bytes == unattributed_bytes
     assert (
         ArtifactReading(
-            artifact_bytes=code + vm + 7 + rest,
+            artifact_bytes=code + vm + 7 + unattributed_bytes,
             executable_bytes=code,
             vm_bytes=vm,
             rodata_bytes=7,
-            unattributed_bytes=rest,
+            unattributed_bytes=unattributed_bytes,
             executables=(),
         ).artifact_bytes
-        == code + vm + 7 + rest
+        == code + vm + 7 + unattributed_bytes
     )
 
 

@@ -446,14 +446,14 @@ Audit = Callable[[str, str], FoldCell]
 
 
 def two(
-    type_: str, body: str, low: object, high: object, held: str = "", head: str = ""
+    type_: str, body: str, low: object, high: object, between: str = "", head: str = ""
 ) -> str:
     """Two executables whose bodies differ in the constant `{}`."""
     functions = mapped("%x", "%a", type_, body.format(low)) + barrier("%y", "%x", type_)
     functions += mapped("%y", "%b", type_, body.format(high))
     result_line = f"  return %a, %b : {type_}, {type_}\n"
     return (
-        f"{held}func.func @main(%x: {type_}) -> ({type_}, {type_})"
+        f"{between}func.func @main(%x: {type_}) -> ({type_}, {type_})"
         f" {{\n{head}{functions}\n{result_line}}}\n"
     )
 

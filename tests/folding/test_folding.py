@@ -158,8 +158,8 @@ def exchanged(text: str, count: int) -> str:
         head
         + main
         + PASSED.sub(
-            lambda found: (
-                f"{found[1]} = arith.constant {passed.get(found[1], found[2])}"
+            lambda match: (
+                f"{match[1]} = arith.constant {passed.get(match[1], match[2])}"
             ),
             tail,
         )

@@ -133,11 +133,11 @@ def world(
     )
 
 
-def told(kept: Searched) -> dict[Group, tuple[str, str]]:
-    assert len({left_group.members for left_group in kept.left}) == len(kept.left)
+def told(result: Searched) -> dict[Group, tuple[str, str]]:
+    assert len({left_group.members for left_group in result.left}) == len(result.left)
     return {
         left_group.members: (left_group.kind, left_group.why)
-        for left_group in kept.left
+        for left_group in result.left
     }
 
 
@@ -418,17 +418,17 @@ def worlds(draw: st.DrawFn) -> World:
 
 @given(worlds(), st.data())
 def test_whatever_the_compiler_does_the_artifact_gets_no_larger_and_each_group_is_accounted_for(
-    made: World, data: st.DataObject
+    drawn_world: World, data: st.DataObject
 ) -> None:
     all_groups = sorted(
-        {group for groups in made.found.groups.values() for group in groups}
+        {group for groups in drawn_world.found.groups.values() for group in groups}
     )
     banned = (
         data.draw(st.sets(st.sampled_from(all_groups))) if all_groups else set[Group]()
     )
-    result = search(made.found, made.attempt, banned)
+    result = search(drawn_world.found, drawn_world.attempt, banned)
     size = result.attempt.artifact_bytes
-    assert size is not None and size <= made.plain_bytes
+    assert size is not None and size <= drawn_world.plain_bytes
     assert {folded_group.members for folded_group in result.attempt.folded} == set(
         result.attempt.groups
     )
@@ -448,14 +448,14 @@ def test_whatever_the_compiler_does_the_artifact_gets_no_larger_and_each_group_i
         kind in FOLD_KINDS and reason and "\n" not in reason
         for kind, reason in left_kinds.values()
     )
-    assert search(made.found, made.attempt, banned) == result
+    assert search(drawn_world.found, drawn_world.attempt, banned) == result
 
 
 COSTS: dict[Group, float] = {("a", "b"): 0.004, ("c", "d"): 0.006, ("e", "f"): 0.009}
 
 
 @pytest.mark.parametrize(
-    ("max_slowdown", "kept"),
+    ("max_slowdown", "remaining"),
     [
         (0.03, [("a", "b"), ("c", "d"), ("e", "f")]),
         (0.01, [("a", "b"), ("c", "d")]),
@@ -464,7 +464,7 @@ COSTS: dict[Group, float] = {("a", "b"): 0.004, ("c", "d"): 0.006, ("e", "f"): 0
     ],
 )
 def test_the_dearest_groups_are_dropped_until_the_others_are_worth_their_price(
-    max_slowdown: float, kept: list[Group]
+    max_slowdown: float, remaining: list[Group]
 ) -> None:
     code = dict.fromkeys("abcdef", 1_000)
     world = World(code, found_of(list(code)))
@@ -483,8 +483,8 @@ def test_the_dearest_groups_are_dropped_until_the_others_are_worth_their_price(
     attempt, dropped, outcome = affordable(
         world.attempt(tuple(COSTS)), world.attempt, price, max_slowdown
     )
-    assert list(attempt.groups) == kept and sorted([*kept, *dropped]) == sorted(COSTS)
-    assert isinstance(outcome, str) is (not kept)
+    assert list(attempt.groups) == remaining and sorted([*remaining, *dropped]) == sorted(COSTS)
+    assert isinstance(outcome, str) is (not remaining)
     for group, reason in dropped.items():
         is_dear = COSTS[group] > max_slowdown
         assert reason.startswith(

@@ -58,7 +58,7 @@ def test_a_push_is_no_review(stage: Stage) -> None:
 def asked(stage: Stage, sha: str, command: str) -> Ran:
     """As `code-size-bot COMMAND` instead of the input."""
     return stage.run(
-        "push", push_event(sha), sha, ref="refs/heads/main", wanted=command
+        "push", push_event(sha), sha, ref="refs/heads/main", chosen=command
     )
 
 
@@ -94,13 +94,13 @@ def test_outputs_of_the_other_stories_are_in_the_table(stage: Stage) -> None:
     assert set(broken.outputs) <= NAMES and broken.outputs["verdict"] == "unknown"
 
 
-@pytest.mark.parametrize("given", [{"github_token": ""}, {"fork": True}])
+@pytest.mark.parametrize("settings", [{"github_token": ""}, {"fork": True}])
 def test_without_a_token_that_may_write_everything_is_measured_and_written(
-    stage: Stage, given: dict[str, Any]
+    stage: Stage, settings: dict[str, Any]
 ) -> None:
     stage.main()
     head, merge = stage.open_pull({"models/a.mlir": MODEL.format("a") + "// longer\n"})
-    ran = stage.pull(head, merge, **given)
+    ran = stage.pull(head, merge, **settings)
     assert ran.code == 0, ran.error
     names = {
         "base.json",
@@ -112,7 +112,7 @@ def test_without_a_token_that_may_write_everything_is_measured_and_written(
     }
     assert {path.name for path in ran.out.iterdir()} == {*names, "measured.json"}
     assert ran.outputs["changed"] == "1" and "comment-url" not in ran.outputs
-    assert bool(ran.summary) is bool(given.get("fork")), (
+    assert bool(ran.summary) is bool(settings.get("fork")), (
         "elsewhere the job that reports writes it"
     )
     assert stage.hub.comments(1) == [] and stage.hub.check_runs == []

@@ -166,7 +166,7 @@ def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "said"),
+    ("path", "body", "message"),
     [
         (PULL, {"number": 12}, "Object missing required field `state`"),
         (PULL, {"number": "12"}, "Expected `int`, got `str` - at `$.number`"),
@@ -184,19 +184,19 @@ def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(
     ],
 )
 def test_an_answer_that_does_not_fit_is_named_by_its_field(
-    world: World, path: str, body: object, said: str
+    world: World, path: str, body: object, message: str
 ) -> None:
     world.github.fail_next("GET", path, 200, body=body)
     if path == PULL:
         line = world.error(lambda: pull(world.hub, 12))
     else:
         line = world.error(lambda: find(world.hub, 12, MARKER))
-    assert f": GitHub's answer has unexpected data: {said}" in line
+    assert f": GitHub's answer has unexpected data: {message}" in line
     assert line.endswith("(run it again, or check the API URL)")
 
 
 @pytest.mark.parametrize(
-    ("headers", "said"),
+    ("headers", "message"),
     [
         ({"Retry-After": "never"}, ""),
         (
@@ -219,13 +219,13 @@ def test_an_answer_that_does_not_fit_is_named_by_its_field(
     ],
 )
 def test_headers_of_another_form(
-    world: World, headers: dict[str, str], said: str
+    world: World, headers: dict[str, str], message: str
 ) -> None:
     world.github.fail_next("GET", "/comments$", 200, headers=headers, body=[])
-    if said:
+    if message:
         line = world.error(lambda: find(world.hub, 12, MARKER))
         assert line.startswith(
-            f"cannot read the comments on #12: GitHub's answer {said}"
+            f"cannot read the comments on #12: GitHub's answer {message}"
         )
     else:
         assert find(world.hub, 12, MARKER) == []

@@ -55,12 +55,12 @@ def encrypted() -> bytes:
     return bytes(data)
 
 
-def patched(data: bytes, signature: bytes, at: int, value: bytes) -> bytes:
+def patched(data: bytes, signature: bytes, offset: int, value: bytes) -> bytes:
     """The archive with another value at this place of each record that begins with the signature."""
     patched_data = bytearray(data)
     start = data.find(signature)
     while start >= 0:
-        patched_data[start + at : start + at + len(value)] = value
+        patched_data[start + offset : start + offset + len(value)] = value
         start = data.find(signature, start + 1)
     return bytes(patched_data)
 

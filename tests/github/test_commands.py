@@ -198,7 +198,7 @@ def test_help_and_a_mistake_are_answered_once(commands: Commands) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ("ref:main../x head", "is neither a branch nor a tag"),
         ("ref:refs/pull/1/head head", "is neither a branch nor a tag"),
@@ -213,12 +213,12 @@ def test_help_and_a_mistake_are_answered_once(commands: Commands) -> None:
     ],
 )
 def test_an_argument_that_names_a_file_is_refused_before_anything_is_measured(
-    commands: Commands, arguments: str, words: str
+    commands: Commands, arguments: str, message: str
 ) -> None:
     commands.pull({"models/a.mlir": GROWN})
     (answer,) = commands.say(f"/code-size compare {arguments}")
     assert (
-        words in line_of(answer)
+        message in line_of(answer)
         and list(commands.ran) == ["gate"]
         and commands.gate.code == 2
     )
@@ -269,7 +269,7 @@ def test_a_maintainer_commands_on_the_pull_request_of_a_fork_by_the_rules_of_its
 
 
 @pytest.mark.parametrize(
-    ("change", "words", "code"),
+    ("change", "message", "code"),
     [
         ("deleted", "command ignored: the comment was deleted", 0),
         ("edited", "command ignored: the comment was edited", 0),
@@ -279,7 +279,7 @@ def test_a_maintainer_commands_on_the_pull_request_of_a_fork_by_the_rules_of_its
     ],
 )
 def test_what_changed_since_the_comment_ends_the_run_before_anything_is_measured(
-    commands: Commands, change: str, words: str, code: int
+    commands: Commands, change: str, message: str, code: int
 ) -> None:
     commands.pull({"models/a.mlir": GROWN})
     number, payload = commands.written("/code-size rerun")
@@ -295,7 +295,7 @@ def test_what_changed_since_the_comment_ends_the_run_before_anything_is_measured
         commands.hub.set_pull(1, merge_sha=None)
     answers = commands.start(payload)
     assert list(commands.ran) == ["gate"] and commands.gate.code == code
-    assert words in commands.gate.said + commands.gate.error
+    assert message in commands.gate.said + commands.gate.error
     assert len(answers) == (1 if code == 2 else 0)
 
 

@@ -62,14 +62,14 @@ def test_being_current_is_asked_before_each_write(world: World) -> None:
     assert world.bodies == [BODY, f"{MARKER}\nthree"]
 
 
-@pytest.mark.parametrize(("rest", "create"), [(0, True), (0, False), (1, False)])
+@pytest.mark.parametrize(("duplicates", "create"), [(0, True), (0, False), (1, False)])
 def test_a_comment_deleted_in_between_is_created_again_if_one_is_wanted(
-    world: World, rest: int, create: bool
+    world: World, duplicates: int, create: bool
 ) -> None:
-    gone, *remaining = world.ours(*["old", "duplicate"][: rest + 1])
+    gone, *remaining = world.ours(*["old", "duplicate"][: duplicates + 1])
     world.github.before("PATCH", ONE, lambda: world.github.delete_comment(gone))
-    assert bool(world.put(create=create)) == (create or rest > 0)
-    assert world.bodies == ([BODY] if create or rest else [])
+    assert bool(world.put(create=create)) == (create or duplicates > 0)
+    assert world.bodies == ([BODY] if create or duplicates else [])
     assert [
         comment["id"] for comment in world.github.comments(12)
     ] == remaining or create

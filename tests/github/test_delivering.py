@@ -488,9 +488,9 @@ def test_a_label_that_is_set_while_a_run_posts_accepts_nothing_that_nobody_saw(
 ) -> None:
     told(stage, GROWN)
 
-    def labelled_meanwhile(*given: Any) -> list[Path]:
+    def labelled_meanwhile(*arguments: Any) -> list[Path]:
         stage.hub.add_label(NUMBER, APPROVAL_LABEL, by="alice")
-        return write_report(*given)
+        return write_report(*arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr("bot.github.delivering.write_report", labelled_meanwhile)

@@ -13,7 +13,7 @@ from bot.github import repository
 @pytest.fixture
 def fetched(world: World) -> Callable[..., bytes]:
     number = world.github.add_artifact(7, "a", b"data")
-    return lambda most=1000: repository.download(world.hub, number, most)
+    return lambda most_bytes=1000: repository.download(world.hub, number, most_bytes)
 
 
 def test_a_download_is_bounded_and_does_not_take_the_token_along(
@@ -47,7 +47,7 @@ def test_a_download_is_asked_for_again(
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "said"),
+    ("path", "status", "message"),
     [
         (r"/zip$", 401, "github-token"),
         (r"/zip$", 403, "actions: read"),
@@ -58,11 +58,11 @@ def test_a_download_is_asked_for_again(
     ],
 )
 def test_a_download_that_is_refused(
-    world: World, fetched: Callable[..., bytes], path: str, status: int, said: str
+    world: World, fetched: Callable[..., bytes], path: str, status: int, message: str
 ) -> None:
     world.github.fail_next("GET", path, status, times=9)
     line = world.error(fetched)
-    assert said in line and ("permissions" in line) == ("actions: read" in said)
+    assert message in line and ("permissions" in line) == ("actions: read" in message)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_a_mistyped_experiment_is_answered_once_with_the_nearest(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ("aggressive-fusion --model @octocat/x", "matches no model (known: a)"),
         ("aggressive-fusion --target cuda", "matches no target (known: vmvx"),
@@ -77,11 +77,11 @@ def test_a_mistyped_experiment_is_answered_once_with_the_nearest(
     ],
 )
 def test_a_selection_that_matches_nothing_is_answered_before_anything_is_measured(
-    commands: Commands, arguments: str, words: str
+    commands: Commands, arguments: str, message: str
 ) -> None:
     commands.pull({"models/a.mlir": GROWN})
     (body,) = commands.say(f"/code-size lab {arguments}")
-    assert words in body and "variant" not in commands.ran["measure"].said
+    assert message in body and "variant" not in commands.ran["measure"].said
     assert commands.ran["measure"].code == commands.ran["report"].code == 2
     assert "@octocat" not in re.sub("`[^`]*`", "", body), "nobody is called"
 

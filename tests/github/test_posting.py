@@ -268,10 +268,10 @@ def test_the_data_branch_is_read_with_git_and_nothing_else_is_run(
     programs = list[str]()
     start = subprocess.Popen.__init__
 
-    def noted(child: Any, argv: Any, *rest: Any, **named: Any) -> None:
+    def noted(child: Any, argv: Any, *arguments: Any, **named: Any) -> None:
         # which ends children with this process
         programs.extend([Path(argv[0]).name] if SCRIPT not in argv else [])
-        start(child, argv, *rest, **named)
+        start(child, argv, *arguments, **named)
 
     origin = Origin.create(tmp_path)
     packed = origin.work / path_of(Entry("default", BASE, "e" * 64))
@@ -342,11 +342,11 @@ def test_what_is_no_report_is_refused_in_one_line(stage: Stage, kind: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "message"),
     [("expired", "has expired"), ("meanwhile", "expired"), ("huge", "too large")],
 )
 def test_an_artifact_that_cannot_be_fetched_is_told(
-    stage: Stage, kind: str, said: str
+    stage: Stage, kind: str, message: str
 ) -> None:
     if kind == "huge":
         stage.upload(bytes(100 << 20))
@@ -356,8 +356,8 @@ def test_an_artifact_that_cannot_be_fetched_is_told(
     ran = stage.post()
     assert (
         ran.code == (3 if kind == "meanwhile" else 2)
-        and said in ran.error
-        and said in stage.body
+        and message in ran.error
+        and message in stage.body
     )
     assert "Code size: unknown" in stage.body and stage.hub.blob_requests == []
 
@@ -421,8 +421,8 @@ def test_numbers_of_an_artifact_are_no_sizes_of_memory(
     assert ran.outputs["verdict"] == "unknown" and "code_bytes of" in stage.body
 
 
-def _sourced(made: Snapshot, sha: str) -> Snapshot:
-    return replace(made, source=SourceInfo(sha))
+def _sourced(snapshot: Snapshot, sha: str) -> Snapshot:
+    return replace(snapshot, source=SourceInfo(sha))
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])

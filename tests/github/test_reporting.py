@@ -52,11 +52,11 @@ def reported(
     )
 
 
-def assert_unknown(stage: Stage, ran: Ran, words: str) -> None:
+def assert_unknown(stage: Stage, ran: Ran, message: str) -> None:
     """The pull request hears why, and its check fails."""
-    assert ran.code == 2 and words in ran.error, ran.error
+    assert ran.code == 2 and message in ran.error, ran.error
     (body,) = stage.comments()
-    assert "Code size: unknown" in body and words in body
+    assert "Code size: unknown" in body and message in body
     assert stage.conclusions == ["failure"] and ran.outputs["verdict"] == "unknown"
 
 

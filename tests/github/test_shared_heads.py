@@ -141,7 +141,7 @@ def test_a_run_from_before_the_pull_request_was_opened_is_not_its_own(
 def test_a_run_from_before_the_base_was_changed_is_of_the_former_base(
     stage: Stage,
 ) -> None:
-    stage.hub.change_base(NUMBER, "main", at="2026-03-01T12:00:00Z")
+    stage.hub.change_base(NUMBER, "main", changed_at="2026-03-01T12:00:00Z")
     ran = stage.post(started_at="2026-03-01T11:59:59Z")
     assert ran.code == 0 and "dropped" in ran.said and stage.writes == []
     assert stage.post(started_at="2026-03-01T12:00:00Z").code == 0 and checks(

@@ -23,7 +23,7 @@ def without(stage: Stage, **inputs: Any) -> Ran:
 
 
 @pytest.mark.parametrize(
-    ("given", "line"),
+    ("config_path", "line"),
     [
         ("", "there is no .github/code-size.yml and no code-size.yml at this commit"),
         (".github/size.yml", ".github/size.yml: does not exist at this commit"),
@@ -31,9 +31,9 @@ def without(stage: Stage, **inputs: Any) -> Ran:
     ],
 )
 def test_it_is_said_in_one_line_before_anything_is_compiled(
-    stage: Stage, given: str, line: str
+    stage: Stage, config_path: str, line: str
 ) -> None:
-    ran = without(stage, **({"config": given} if given else {}))
+    ran = without(stage, **({"config": config_path} if config_path else {}))
     assert ran.code == 2 and ran.error == f"{line} {HINT}"
     assert ran.outputs["verdict"] == "unknown" and stage.conclusions == ["failure"]
     assert line in ran.summary and line in stage.comments()[0]

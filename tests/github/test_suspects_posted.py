@@ -82,7 +82,7 @@ def test_that_the_pull_request_changes_the_file_is_said_first(stage: Stage) -> N
 
 
 @pytest.mark.parametrize(
-    ("headers", "why"),
+    ("headers", "reason"),
     [
         ({}, "403"),
         (
@@ -92,7 +92,7 @@ def test_that_the_pull_request_changes_the_file_is_said_first(stage: Stage) -> N
     ],
 )
 def test_a_refusal_is_one_line_and_the_pull_request_s_own_file_is_said_still(
-    stage: Stage, headers: dict[str, str], why: str
+    stage: Stage, headers: dict[str, str], reason: str
 ) -> None:
     stage.hub.fail_next("GET", "/git/trees", 403, headers=headers, times=9)
     ran, _ = posted(stage)
@@ -102,7 +102,7 @@ def test_a_refusal_is_one_line_and_the_pull_request_s_own_file_is_said_still(
         for line in stage.body.splitlines()
         if line.startswith("<sub>Note: the search for compiler commits")
     ]
-    assert why in line
+    assert reason in line
     assert stage.body.count("this pull request changes `LLVMCPULowering.cpp`") == 1
     assert (
         len([call for call in stage.hub.traffic if "/git/trees" in call["path"]]) == 1

@@ -37,7 +37,7 @@ COMPILING = {
 }
 
 
-def at_a_shell(home: Path, *words: str, **variables: str) -> tuple[int, str]:
+def at_a_shell(home: Path, *arguments: str, **variables: str) -> tuple[int, str]:
     """The exit code of a command, and what it said; in the environment of nobody in particular."""
     plain = {
         name: value
@@ -45,7 +45,7 @@ def at_a_shell(home: Path, *words: str, **variables: str) -> tuple[int, str]:
         if not name.startswith(("GITHUB_", "GH_", "ACTIONS_"))
     }
     environment = {**plain, "PYTHONPATH": str(REPOSITORY), **variables}
-    argv = [sys.executable, "-m", "bot", *words]
+    argv = [sys.executable, "-m", "bot", *arguments]
     done = subprocess.run(
         argv, cwd=home, env=environment, capture_output=True, text=True, timeout=300
     )

@@ -69,8 +69,8 @@ def series(
     return str(paths[0].relative_to(home)), str(paths[-1].relative_to(home))
 
 
-def looks(found: dict[str, Any]) -> dict[str, str]:
-    return {Path(look["name"]).stem: look["judged"] for look in found["looks"]}
+def looks(result: dict[str, Any]) -> dict[str, str]:
+    return {Path(look["name"]).stem: look["judged"] for look in result["looks"]}
 
 
 @pytest.mark.parametrize("first_bad", range(1, 12))
@@ -230,7 +230,7 @@ def test_one_that_gives_now_this_and_now_that_is_no_evidence(
 
 
 @pytest.mark.parametrize(
-    ("values", "known"),
+    ("values", "unknown_count"),
     [
         ((5, 5, 9), ""),
         ((5, 9, 5, 9), "1 of 4"),
@@ -240,7 +240,7 @@ def test_one_that_gives_now_this_and_now_that_is_no_evidence(
     ids=["all are known", "not seen", "not measured", "told as a range"],
 )
 def test_where_nothing_is_known_of_a_candidate_it_is_said_that_there_may_be_other_boundaries(
-    home: Path, bisect: Bisect, values: tuple[Value, ...], known: str
+    home: Path, bisect: Bisect, values: tuple[Value, ...], unknown_count: str
 ) -> None:
     code, out, _ = bisect(
         "--config", "default", "--among", "nightly", *series(home, *values)
@@ -248,10 +248,10 @@ def test_where_nothing_is_known_of_a_candidate_it_is_said_that_there_may_be_othe
     assert code == (5 if values == (5, None, 9) else 0)
     notes = [line for line in out.splitlines() if "no known value" in line]
     expected = (
-        f"note: {known} candidates have no known value: good may also turn to bad at"
+        f"note: {unknown_count} candidates have no known value: good may also turn to bad at"
         " another place"
     )
-    assert notes == ([expected] if known else [])
+    assert notes == ([expected] if unknown_count else [])
     written = json.loads((home / "out/bisect.json").read_text())["notes"]
     assert [f"note: {line}" for line in written if "no known value" in line] == notes
 

@@ -120,8 +120,8 @@ CELL = cell(KEY, TARGETS["vmvx"])
 class Row:
     """Candidates whose judgement is known; counts the looks."""
 
-    def __init__(self, told: list[Judged]) -> None:
-        self.told, self.looks = told, list[int]()
+    def __init__(self, judgements: list[Judged]) -> None:
+        self.told, self.looks = judgements, list[int]()
 
     def judge(self, place: int) -> Judged:
         self.looks.append(place)

@@ -88,9 +88,9 @@ def test_a_cell_that_does_not_repeat_itself_has_all_its_sizes_and_no_part_in_mov
     ] == [5, 7]
 
 
-def with_command(found: Snapshot, command: str) -> Snapshot:
+def with_command(snapshot: Snapshot, command: str) -> Snapshot:
     return replace(
-        found, cells=tuple(replace(cell, command=command) for cell in found.cells)
+        snapshot, cells=tuple(replace(cell, command=command) for cell in snapshot.cells)
     )
 
 

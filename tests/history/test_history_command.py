@@ -270,7 +270,7 @@ TARGETS = """
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
-    ("options", "code", "words"),
+    ("options", "code", "message"),
     [
         (
             [],
@@ -301,11 +301,11 @@ TARGETS = """
     ],
 )
 def test_mistakes_are_told_in_one_line(
-    capsys: pytest.CaptureFixture[str], options: list[str], code: int, words: str
+    capsys: pytest.CaptureFixture[str], options: list[str], code: int, message: str
 ) -> None:
     assert run(*options) == code
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("code-size-bot: ") and words in line
+    assert line.startswith("code-size-bot: ") and message in line
 
 
 @pytest.mark.usefixtures("home")

@@ -151,9 +151,9 @@ def dotted_names(tree: ast.AST) -> Iterator[str]:
 
 
 def test_every_import_goes_down() -> None:
-    def wrong(name: str, wanted: str) -> bool:
+    def wrong(name: str, imported: str) -> bool:
         importer_folder = folder_of(name)
-        imported_folder = folder_of(wanted)
+        imported_folder = folder_of(imported)
         if (
             importer_folder is None
             or imported_folder is None
@@ -176,24 +176,24 @@ def test_every_folder_has_a_floor() -> None:
 
 
 def test_core_and_errors_import_nothing_that_touches_the_world() -> None:
-    def wrong(name: str, wanted: str) -> bool:
+    def wrong(name: str, imported: str) -> bool:
         if not within(name, "bot.core", "bot.errors"):
             return False
         # shares equal strings, nothing else of `sys`
-        if wanted in (
+        if imported in (
             "sys",
             "sys.intern",
         ):
             return "sys.intern" not in IMPORTS[name]
         # several threads decode; nothing is started
-        if wanted in (
+        if imported in (
             "threading",
             "threading.Lock",
         ):
             return "threading.Lock" not in IMPORTS[name]
         return (
-            not within(wanted, "bot.core", "bot.errors")
-            and wanted.partition(".")[0] not in PURE.split()
+            not within(imported, "bot.core", "bot.errors")
+            and imported.partition(".")[0] not in PURE.split()
         )
 
     assert offenders(wrong) == []
@@ -216,7 +216,7 @@ def test_errors_import_nothing_of_the_bot() -> None:
 
 def test_one_module_spawns_processes() -> None:
     assert (
-        offenders(lambda name, wanted: name != SPAWNER and within(wanted, *SPAWNING))
+        offenders(lambda name, imported: name != SPAWNER and within(imported, *SPAWNING))
         == []
     )
     calls = {
@@ -230,8 +230,8 @@ def test_one_module_spawns_processes() -> None:
 
 
 def test_only_the_system_reaches_the_network() -> None:
-    def wrong(name: str, wanted: str) -> bool:
-        reaches = within(wanted, *NETWORK.split()) and not within(wanted, *NO_NETWORK)
+    def wrong(name: str, imported: str) -> bool:
+        reaches = within(imported, *NETWORK.split()) and not within(imported, *NO_NETWORK)
         return reaches and not within(name, *REACHES_NETWORK)
 
     assert offenders(wrong) == []
@@ -268,8 +268,8 @@ def declared(section: str) -> set[str]:
 
 
 def test_every_library_is_declared() -> None:
-    def wrong(_name: str, wanted: str) -> bool:
-        top = wanted.partition(".")[0]
+    def wrong(_name: str, imported: str) -> bool:
+        top = imported.partition(".")[0]
         return DISTRIBUTION.get(top, top) not in allowed
 
     allowed = {*declared("dependencies"), *sys.stdlib_module_names, "bot", None}
@@ -283,7 +283,7 @@ def test_every_library_is_declared() -> None:
 def test_the_script_for_arrays_runs_without_the_bot_and_nothing_imports_it() -> None:
     packages = {imported.partition(".")[0] for imported in IMPORTS[ARRAYS]}
     assert packages <= {*sys.stdlib_module_names, *OF_THE_EXTRA_RUN}
-    assert offenders(lambda _, wanted: within(wanted, ARRAYS)) == []
+    assert offenders(lambda _, imported: within(imported, ARRAYS)) == []
 
 
 # What must not leave the machine it was written on. The words are in pieces, or this

@@ -51,9 +51,9 @@ def check_run(**body: Any) -> dict[str, Any]:
     )
 
 
-def accepted(one: dict[str, Any]) -> dict[str, Any]:
+def accepted(request: dict[str, Any]) -> dict[str, Any]:
     """The same request, let through by the server, with the answer's check left out."""
-    return {**one, "status": 201, "injected": True}
+    return {**request, "status": 201, "injected": True}
 
 
 VIOLATIONS = {

@@ -94,10 +94,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def run(home: Path, *words: str, code: int = 0) -> str:
+def run(home: Path, *arguments: str, code: int = 0) -> str:
     environment = {**os.environ, "PYTHONPATH": f"{home}:{TESTS / 'support'}"}
     done = subprocess.run(
-        [sys.executable, *words],
+        [sys.executable, *arguments],
         cwd=home,
         env=environment,
         capture_output=True,

@@ -65,7 +65,7 @@ def tops(modules: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code", "message"),
     [
         (["--version"], 0, ""),
         (["--help"], 0, ""),
@@ -88,10 +88,10 @@ def tops(modules: set[str]) -> set[str]:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_help_version_and_mistakes_import_next_to_nothing(
-    tmp_path: Path, arguments: list[str], code: int, words: str
+    tmp_path: Path, arguments: list[str], code: int, message: str
 ) -> None:
     ended, modules, line = started(tmp_path, *arguments)
-    assert ended == code and words in line
+    assert ended == code and message in line
     bot_modules = {name for name in modules if name.partition(".")[0] == "bot"}
     assert {
         name

@@ -266,7 +266,7 @@ def test_an_older_llvm_leaves_its_phases_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "reason"),
     [
         ({"status": "proved"}, "the status is not the one of these bytes"),
         ({"status": "certain"}, "the status is not the one of these bytes"),
@@ -275,7 +275,7 @@ def test_an_older_llvm_leaves_its_phases_together() -> None:
         ({"knobs": ["k" * 201]}, "length <= 200"),
     ],
 )
-def test_a_forged_proof_is_refused(change: dict[str, object], why: str) -> None:
+def test_a_forged_proof_is_refused(change: dict[str, object], reason: str) -> None:
     proof = tried(24064, -42, REFUTED)
     head = side(
         "h",
@@ -288,7 +288,7 @@ def test_a_forged_proof_is_refused(change: dict[str, object], why: str) -> None:
     experiments["knobs"] |= change
     with pytest.raises(InputError, match=r"\S") as refused:
         from_json(json.dumps(document))
-    assert why in str(refused.value)
+    assert reason in str(refused.value)
 
 
 def test_a_proof_of_another_change_is_not_shown() -> None:

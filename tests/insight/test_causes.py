@@ -65,11 +65,11 @@ def _told(
     )
 
 
-def _listed(found: Iterable[DispatchDelta]) -> str:
+def _listed(deltas: Iterable[DispatchDelta]) -> str:
     """Base's and head's ordinal and the cause of what is listed."""
     return ", ".join(
         f"{ordinal(dispatch.base) or ''}>{ordinal(dispatch.head) or ''} {dispatch.cause}"
-        for dispatch in found
+        for dispatch in deltas
     )
 
 
@@ -321,8 +321,8 @@ def test_the_same_artifact_has_no_cause() -> None:
 
 @pytest.mark.parametrize("side", ["base", "head"])
 def test_what_was_not_read_gives_no_cause_but_the_reason(side: str) -> None:
-    def both(lacking: Cell, other: Cell) -> tuple[Cell, Cell]:
-        return (lacking, other) if side == "base" else (other, lacking)
+    def both(lacking: Cell, whole_cell: Cell) -> tuple[Cell, Cell]:
+        return (lacking, whole_cell) if side == "base" else (whole_cell, lacking)
 
     complete = made(Row("t", code="d"))
     unlisted = made(Row("s"), Row("r"))
@@ -367,10 +367,10 @@ def test_what_was_not_read_gives_no_cause_but_the_reason(side: str) -> None:
 # Buffers that the program binds.
 
 
-def _bound(cell: Cell, what: str) -> Cell:
+def _bound(cell: Cell, bound_text: str) -> Cell:
     """What is bound to its entry points."""
     assert cell.program is not None
-    sources = (replace(source, bound=whole(what)) for source in cell.program.sources)
+    sources = (replace(source, bound=whole(bound_text)) for source in cell.program.sources)
     return replace(cell, program=replace(cell.program, sources=tuple(sources)))
 
 
@@ -501,14 +501,14 @@ NOTES: list[tuple[Cell, Cell, str, str, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("base", "head", "which", "note", "diff"), NOTES)
+@pytest.mark.parametrize(("base", "head", "listing", "note", "diff"), NOTES)
 def test_a_dispatch_has_its_note_and_its_diff(
-    base: Cell, head: Cell, which: str, note: str, diff: tuple[str, ...]
+    base: Cell, head: Cell, listing: str, note: str, diff: tuple[str, ...]
 ) -> None:
     (named_dispatch,) = (
         dispatch
         for dispatch in _told(base, head).dispatches
-        if _listed([dispatch]).startswith(f"{which} ")
+        if _listed([dispatch]).startswith(f"{listing} ")
     )
     assert (named_dispatch.note, named_dispatch.diff[3:]) == (note, diff)
 
@@ -556,9 +556,9 @@ def test_a_family_is_named_only_if_it_holds_two_of_them() -> None:
 # Code is the same by its whole digest, whatever its text's length.
 
 
-def _change(one: DispatchDelta) -> int:
-    return ((one.head and one.head.code_bytes) or 0) - (
-        (one.base and one.base.code_bytes) or 0
+def _change(delta: DispatchDelta) -> int:
+    return ((delta.head and delta.head.code_bytes) or 0) - (
+        (delta.base and delta.base.code_bytes) or 0
     )
 
 

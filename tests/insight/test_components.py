@@ -83,13 +83,13 @@ def cell(
     )
 
 
-def one(name: str, sites: int | None, code: int | None = None, **more: Any) -> Dispatch:
-    return Dispatch(f"x_{name}", name, sites=sites, code_bytes=code, **more)
+def one(name: str, sites: int | None, code: int | None = None, **fields: Any) -> Dispatch:
+    return Dispatch(f"x_{name}", name, sites=sites, code_bytes=code, **fields)
 
 
-def parts_of(found: Cell) -> dict[str, Amounts]:
+def parts_of(original: Cell) -> dict[str, Amounts]:
     """By full name."""
-    return {part.name: part.head for part in tree(found, found)}
+    return {part.name: part.head for part in tree(original, original)}
 
 
 def moved(base: Cell, head: Cell, globs: Sections = ()) -> tuple[ComponentDelta, ...]:
@@ -269,7 +269,7 @@ MANY = 9 * 10**15
 
 
 @pytest.mark.parametrize(
-    ("found", "parts"),
+    ("original", "parts"),
     [
         # the byte left over is the first part's; 4 bytes of the 120 belong to no entry
         # point
@@ -324,9 +324,9 @@ MANY = 9 * 10**15
     ],
 )
 def test_amounts_of_one_cell(
-    found: Cell, parts: dict[str, tuple[int | None, ...]]
+    original: Cell, parts: dict[str, tuple[int | None, ...]]
 ) -> None:
-    assert parts_of(found) == {
+    assert parts_of(original) == {
         name: Amounts(*amounts) for name, amounts in parts.items()
     }
 
@@ -453,18 +453,18 @@ def test_parts_sum_to_the_whole_and_swapping_negates(
 
 @given(st.lists(places, max_size=8), cells, sections)
 def test_every_place_has_one_name_and_every_dispatch_most_of_its_sites(
-    known: list[str], found: Cell, globs: list[tuple[str, str]]
+    place_names: list[str], original: Cell, globs: list[tuple[str, str]]
 ) -> None:
-    names = name_places(frozenset(known), tuple(globs))
-    assert names.keys() == {place for place in known if any(split(place))} and all(
+    names = name_places(frozenset(place_names), tuple(globs))
+    assert names.keys() == {place for place in place_names if any(split(place))} and all(
         map(all, names.values())
     )
-    names = naming(found, found, globs)
-    assert found.program is not None
-    for entry, best in where(found.program, names).items():
+    names = naming(original, original, globs)
+    assert original.program is not None
+    for entry, best in where(original.program, names).items():
         spots = [
             site.component or ""
-            for site in found.program.sites
+            for site in original.program.sites
             if site.entry_point == entry
         ]
         counted = Counter(

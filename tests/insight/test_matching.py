@@ -14,8 +14,8 @@ from bot.core.snapshot import Cell, Dispatch
 from bot.explain.matching import ADDED, REMOVED, Match, describe, index_both
 
 
-def _numbers(found: tuple[Match, ...]) -> list[tuple[str | None, str | None, str]]:
-    return [(ordinal(m.base), ordinal(m.head), m.passed) for m in found]
+def _numbers(matches: tuple[Match, ...]) -> list[tuple[str | None, str | None, str]]:
+    return [(ordinal(m.base), ordinal(m.head), m.passed) for m in matches]
 
 
 @given(cells(), cells())
@@ -153,7 +153,7 @@ def test_an_entry_point_is_where_most_of_its_sites_are_the_first_of_equals() -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "description"),
     [
         ("main_dispatch_7_matmul_8x16_f32", "matmul_8x16_f32"),
         ("_initializer_12_dispatch_0_transpose_4x4", "transpose_4x4"),
@@ -162,5 +162,5 @@ def test_an_entry_point_is_where_most_of_its_sites_are_the_first_of_equals() -> 
         ("main_dispatch_3_", "main_dispatch_3_"),
     ],
 )
-def test_descriptions_have_no_ordinals(name: str, words: str) -> None:
-    assert describe(Dispatch("e", name)) == words
+def test_descriptions_have_no_ordinals(name: str, description: str) -> None:
+    assert describe(Dispatch("e", name)) == description

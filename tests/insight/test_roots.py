@@ -42,8 +42,8 @@ STRATEGIES = (
 
 def pair(
     cause: str | None,
-    left: int,
-    right: int,
+    base_bytes: int,
+    head_bytes: int,
     base: str = BASE,
     head: str = BASE,
     component: str = UNATTRIBUTED,
@@ -51,7 +51,7 @@ def pair(
     """A convolution with so much code on base and on head, under these configurations."""
     rows = [
         Dispatch("d", "d", "conv", code_bytes=size, strategy=strategy)
-        for size, strategy in zip((left, right), (base, head), strict=True)
+        for size, strategy in zip((base_bytes, head_bytes), (base, head), strict=True)
     ]
     return DispatchDelta(
         base=rows[0],
@@ -88,8 +88,8 @@ parts = st.builds(
     st.integers(-9, 9),
 )
 told = st.builds(
-    lambda dispatches, rest: Explanation(
-        None, None, "", tuple(dispatches), parts=tuple(rest)
+    lambda dispatches, component_parts: Explanation(
+        None, None, "", tuple(dispatches), parts=tuple(component_parts)
     ),
     st.lists(deltas, max_size=4),
     st.lists(parts, max_size=2),
@@ -152,14 +152,14 @@ def test_clusters_partition_the_deltas_and_swapping_the_sides_negates(
     ) == Counter((r.cause, -r.total.net_bytes, r.dispatches) for r in back)
 
 
-def _swapped(one: Explanation) -> Explanation:
+def _swapped(explanation: Explanation) -> Explanation:
     dispatches = tuple(
-        replace(delta, base=delta.head, head=delta.base) for delta in one.dispatches
+        replace(delta, base=delta.head, head=delta.base) for delta in explanation.dispatches
     )
     return replace(
-        one,
+        explanation,
         dispatches=dispatches,
-        parts=tuple(replace(p, change_bytes=-p.change_bytes) for p in one.parts),
+        parts=tuple(replace(p, change_bytes=-p.change_bytes) for p in explanation.parts),
     )
 
 
@@ -222,7 +222,7 @@ def test_other_values_of_one_knob_are_other_root_causes() -> None:
                 None,
                 None,
                 "",
-                (pair("strategy", left=1, right=2, base=once, head=twice),),
+                (pair("strategy", base_bytes=1, head_bytes=2, base=once, head=twice),),
             )
         }
     )
@@ -252,9 +252,9 @@ def test_a_knob_of_a_cpu_is_not_that_of_a_gpu() -> None:
 def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_traced() -> (
     None
 ):
-    def traced(left: int, right: int, **counts: int) -> DispatchDelta:
+    def traced(base_bytes: int, head_bytes: int, **counts: int) -> DispatchDelta:
         return replace(
-            pair("codegen", left, right), passed=PassChange("iree-peel", counts)
+            pair("codegen", base_bytes, head_bytes), passed=PassChange("iree-peel", counts)
         )
 
     traced_pairs = (

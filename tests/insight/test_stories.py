@@ -34,14 +34,14 @@ ROWS = (
 )
 
 
-def _side(*found: Cell, digest: str = "1") -> Snapshot:
+def _side(*drawn_cells: Cell, digest: str = "1") -> Snapshot:
     plain = plain_snapshot()
-    models = {cell.key.model: digest for cell in found}
+    models = {cell.key.model: digest for cell in drawn_cells}
     return replace(
         plain,
-        cells=tuple(found),
+        cells=tuple(drawn_cells),
         models=models,
-        targets={cell.key.target: "llvm-cpu" for cell in found},
+        targets={cell.key.target: "llvm-cpu" for cell in drawn_cells},
     )
 
 
@@ -189,15 +189,15 @@ HEAD = _sized(
 
 @given(cells(), cells(), st.integers(0, 2), st.integers(0, 2))
 def test_other_bytes_of_the_same_numbers_are_told_as_those_of_the_first_compile(
-    left: Cell, right: Cell, left_host: int, right_host: int
+    base_cell: Cell, head_cell: Cell, left_host: int, right_host: int
 ) -> None:
-    left = _sized(left, left_host)
-    right = replace(_sized(right, right_host), artifact_digest="z" * 64)
-    plain = _told(_side(left), _side(right))
-    forward = _told(_side(_again(left)), _side(right))
-    back = _told(_side(right), _side(_again(left)))
+    base_cell = _sized(base_cell, left_host)
+    head_cell = replace(_sized(head_cell, right_host), artifact_digest="z" * 64)
+    plain = _told(_side(base_cell), _side(head_cell))
+    forward = _told(_side(_again(base_cell)), _side(head_cell))
+    back = _told(_side(head_cell), _side(_again(base_cell)))
     # the compiler's own doing, as far as anybody knows
-    if left.metrics == right.metrics:
+    if base_cell.metrics == head_cell.metrics:
         assert forward == back == {}
         return
     assert (
@@ -214,7 +214,7 @@ def test_other_bytes_of_the_same_numbers_are_told_as_those_of_the_first_compile(
             for cause, size in explanation.waterfall.items()
         }
         assert back[key].waterfall == swapped
-        sizes = [cell.value("artifact_bytes") or 0 for cell in (left, right)]
+        sizes = [cell.value("artifact_bytes") or 0 for cell in (base_cell, head_cell)]
         assert sum(swapped.values()) == sizes[0] - sizes[1]
 
 
@@ -307,17 +307,17 @@ parts_of = st.dictionaries(
 
 
 def _sides(
-    found: list[DispatchDelta], left: dict[str, int], right: dict[str, int]
+    dispatch_deltas: list[DispatchDelta], base_parts: dict[str, int], head_parts: dict[str, int]
 ) -> tuple[Cell, Cell]:
-    base = made_of(left, *(delta.base for delta in found if delta.base))
-    return base, made_of(right, *(delta.head for delta in found if delta.head))
+    base = made_of(base_parts, *(delta.base for delta in dispatch_deltas if delta.base))
+    return base, made_of(head_parts, *(delta.head for delta in dispatch_deltas if delta.head))
 
 
 def _headlined(
-    found: list[DispatchDelta], base: Cell, head: Cell, renamed: int = 0
+    dispatch_deltas: list[DispatchDelta], base: Cell, head: Cell, renamed: int = 0
 ) -> Explanation:
     return headlined(
-        Explanation(None, None, "", tuple(found), renamed_bytes=renamed), base, head
+        Explanation(None, None, "", tuple(dispatch_deltas), renamed_bytes=renamed), base, head
     )
 
 
@@ -325,25 +325,25 @@ def _headlined(
     st.lists(deltas | lone | gone, max_size=5), parts_of, parts_of, st.booleans(), sizes
 )
 def test_it_sums_to_the_artifacts_change_and_swapping_the_sides_negates(
-    found: list[DispatchDelta],
-    left: dict[str, int],
-    right: dict[str, int],
+    dispatch_deltas: list[DispatchDelta],
+    base_parts: dict[str, int],
+    head_parts: dict[str, int],
     is_unread: bool,
     renamed: int,
 ) -> None:
-    base, head = _sides(found, left, right)
+    base, head = _sides(dispatch_deltas, base_parts, head_parts)
     base = replace(base, parts={}) if is_unread else base
-    result = _headlined(found, base, head, renamed)
+    result = _headlined(dispatch_deltas, base, head, renamed)
     falls = result.waterfall
     whole = sum(map(abs, result.waterfall.values()))
-    assert sum(falls.values()) == sum(right.values()) - sum(left.values())
+    assert sum(falls.values()) == sum(head_parts.values()) - sum(base_parts.values())
     assert set(falls) <= {*CAUSES, UNKNOWN} and 0 not in falls.values()
     if result.cause == MIXED:
         assert all(2 * abs(size) < whole for size in falls.values())
     elif falls:
         size = abs(falls[result.cause or UNKNOWN])
         assert size == max(map(abs, falls.values())) and 2 * size >= whole
-    swapped = [replace(delta, base=delta.head, head=delta.base) for delta in found]
+    swapped = [replace(delta, base=delta.head, head=delta.base) for delta in dispatch_deltas]
     back = _headlined(swapped, head, base, -renamed)
     assert (back.cause, back.waterfall) == (
         result.cause,

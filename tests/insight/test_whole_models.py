@@ -52,7 +52,7 @@ def side(*cells: Cell, compiler: CompilerInfo = COMPILER, **models: str) -> Snap
     return Snapshot(
         compiler,
         SourceInfo(),
-        tuple(sorted(cells, key=lambda one: one.key)),
+        tuple(sorted(cells, key=lambda cell: cell.key)),
         models=models,
     )
 

@@ -63,7 +63,7 @@ COLUMN = "    columns: [fills]\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "e.yml:1: is empty"),
         ("schema: code-size-config/1\n", "e.yml:1: schema: is 'code-size-config/1'"),
@@ -96,11 +96,11 @@ COLUMN = "    columns: [fills]\n"
     ],
 )
 def test_what_is_wrong_is_told_with_file_line_and_key(
-    tmp_path: Path, text: str, said: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         load_experiments(file(tmp_path / "e.yml", text))
-    assert said in caught.value.line and "\n" not in caught.value.line
+    assert message in caught.value.line and "\n" not in caught.value.line
 
 
 WITH_MODELS = """\
@@ -142,7 +142,7 @@ def test_variants_of_models_have_files_beside_the_file_layers_and_assumptions(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "{m: static",
@@ -176,7 +176,7 @@ def test_variants_of_models_have_files_beside_the_file_layers_and_assumptions(
     ],
 )
 def test_what_is_wrong_with_models_is_told_with_file_line_and_key(
-    tmp_path: Path, old: str, new: str, said: str
+    tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     for name in ("dyn.mlir", "static.mlir"):
         (tmp_path / name).write_text("module {}", encoding="utf-8")
@@ -185,7 +185,7 @@ def test_what_is_wrong_with_models_is_told_with_file_line_and_key(
         load_experiments(
             file(tmp_path / "e.yml", HEAD + WITH_MODELS.replace(old, new, 1))
         )
-    assert said in caught.value.line and "\n" not in caught.value.line
+    assert message in caught.value.line and "\n" not in caught.value.line
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:

@@ -361,7 +361,7 @@ def test_experiments_are_listed_with_their_questions(
     assert out.splitlines() == ["flags       What do flags do?", "one-target  Which?"]
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("home")
 def test_without_a_compiler_it_says_how_to_name_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

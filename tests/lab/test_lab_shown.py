@@ -174,7 +174,7 @@ def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> No
         make.cell("m1", "vmvx", "a"),
         *(
             make.failed(
-                "m1", target="vmvx", variant=name, why=reason, status="unsupported"
+                "m1", target="vmvx", variant=name, reason=reason, status="unsupported"
             )
             for name in ("b", "c")
         ),

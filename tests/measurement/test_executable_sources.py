@@ -69,13 +69,13 @@ def test_the_model_is_compiled_again_only_where_no_program_is_left(
     key = key_of_cell(stage, cell)
     program = ProgramCache(default_cache()).load(key)
     assert program is not None
-    left = ProgramCache(tmp_path / "left")
-    left.keep(key, program)
+    without_program = ProgramCache(tmp_path / "left")
+    without_program.keep(key, program)
     torn = ProgramCache(tmp_path / "torn")
     torn.keep(key, b"no MLIR")
     sources = list[str | Failure]()
     compiled_models = list[list[str]]()
-    for programs in (left, torn, ProgramCache(tmp_path / "empty")):
+    for programs in (without_program, torn, ProgramCache(tmp_path / "empty")):
         with compile_setup("3.13.0") as setup:
             importer = Importer(setup.toolchain, setup.session)
             tracer = SideTracer(stage.plan, setup, importer, programs)

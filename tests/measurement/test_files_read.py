@@ -72,9 +72,9 @@ LARGE = " + ".join(
 
 
 def measured(
-    home: Path, *words: str, cache: str = "cache", codes: tuple[int, ...] = (0,)
+    home: Path, *arguments: str, cache: str = "cache", codes: tuple[int, ...] = (0,)
 ) -> str:
-    argv = ["measure", "--compiler", RELEASE, *words, "--cache", str(home / cache)]
+    argv = ["measure", "--compiler", RELEASE, *arguments, "--cache", str(home / cache)]
     done = real_compilers.bot(
         *argv, "--out", str(home / "head.json"), cwd=home, codes=codes
     )
@@ -365,7 +365,7 @@ def build(home: Path, *flags: str, model: str = "model.mlir") -> PlannedCell:
 
 
 @pytest.mark.parametrize(
-    ("variable", "text", "why"),
+    ("variable", "text", "reason"),
     [
         ("IREE_LOAD_PLUGINS", ADD, "the variable IREE_LOAD_PLUGINS is set"),
         (
@@ -377,11 +377,11 @@ def build(home: Path, *flags: str, model: str = "model.mlir") -> PlannedCell:
     ],
 )
 def test_a_model_that_may_read_any_file_has_no_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, text: str, why: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, text: str, reason: str
 ) -> None:
     monkeypatch.setenv(variable, "x")
     (tmp_path / "model.mlir").write_bytes(text.encode("latin-1"))
-    assert why in Reader(tmp_path).of_iree(build(tmp_path)).unlisted
+    assert reason in Reader(tmp_path).of_iree(build(tmp_path)).unlisted
 
 
 def test_a_folder_of_too_many_files_has_no_key(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_tile_sizes_that_differ_and_do_not_carry_the_bytes_are_refuted(
 @compiled
 @slow
 @pytest.mark.parametrize(
-    ("name", "needed", "others"),
+    ("name", "needed", "other_knobs"),
     [
         ("rocm-tiles", ("padding", "promote_operands", "workgroup"), ("subgroup",)),
         ("cuda-threads", ("subgroup_basis", "thread"), ("workgroup_size",)),
@@ -189,11 +189,11 @@ def test_the_smallest_set_of_knobs_is_found(
     setups: dict[str, CompileSetup],
     name: str,
     needed: tuple[str, ...],
-    others: tuple[str, ...],
+    other_knobs: tuple[str, ...],
 ) -> None:
     proof = proof_of_fixture(setups, name)
-    assert (proof.status, proof.knobs, proof.others) == (PROVED, needed, others)
-    assert proof.compiles == 2 + len(needed + others)
+    assert (proof.status, proof.knobs, proof.others) == (PROVED, needed, other_knobs)
+    assert proof.compiles == 2 + len(needed + other_knobs)
 
 
 @compiled

@@ -310,7 +310,7 @@ def test_any_products_give_a_complete_measurement(
 
 
 def merged(
-    names: Sequence[str] | None, *in_artifact: EntryPoint, **known: Any
+    names: Sequence[str] | None, *in_artifact: EntryPoint, **products: Any
 ) -> tuple[Dispatch, ...]:
     """The dispatches of a program with these names, whose artifact says this of its entry points."""
     rows = tuple(
@@ -328,12 +328,12 @@ def merged(
     )
     reading = Reading("hsaco", 60, {}, in_artifact)
     return measure(
-        Products(bytes(200), "llvm-cpu", program=program, **known), read_as([reading])
+        Products(bytes(200), "llvm-cpu", program=program, **products), read_as([reading])
     ).dispatches
 
 
 @pytest.mark.parametrize(
-    ("in_program", "in_artifact", "found"),
+    ("in_program", "in_artifact", "code_sizes"),
     [
         (["main$async_0", "main$async_1"], ["main$async_1", "main$async_0"], [2, 1]),
         (["main$async_0"], ["main_async_0"], [1]),
@@ -349,7 +349,7 @@ def merged(
     ],
 )
 def test_names_match_exactly_or_as_the_only_two_of_one_spelling(
-    in_program: list[str], in_artifact: list[str], found: list[int | None]
+    in_program: list[str], in_artifact: list[str], code_sizes: list[int | None]
 ) -> None:
     described = (
         EntryPoint(name, code_bytes=number)
@@ -357,7 +357,7 @@ def test_names_match_exactly_or_as_the_only_two_of_one_spelling(
     )
     rows = merged(in_program, *described)
     assert [(row.name, row.code_bytes) for row in rows] == list(
-        zip(in_program, found, strict=True)
+        zip(in_program, code_sizes, strict=True)
     )
 
 
@@ -425,12 +425,12 @@ def test_the_cpu_code_generators_files_count_before_the_artifact() -> None:
 
 
 @pytest.mark.parametrize(
-    ("allocas", "found"), [(None, None), ({}, 0), ({"f": 0}, 0), ({"g": 64}, None)]
+    ("allocas", "expected"), [(None, None), ({}, 0), ({"f": 0}, 0), ({"g": 64}, None)]
 )
 def test_no_allocation_at_all_is_zero_but_a_missing_function_is_none(
-    allocas: dict[str, int] | None, found: int | None
+    allocas: dict[str, int] | None, expected: int | None
 ) -> None:
-    assert [row.alloca_bytes for row in merged(["f"], allocas=allocas)] == [found]
+    assert [row.alloca_bytes for row in merged(["f"], allocas=allocas)] == [expected]
 
 
 def test_strategies_are_found_by_name_or_spelling() -> None:

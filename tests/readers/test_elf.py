@@ -54,8 +54,8 @@ def run(tool: str, option: str, name: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def flipped(data: bytes, at: int) -> bytes:
-    return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+def flipped(data: bytes, offset: int) -> bytes:
+    return data[:offset] + bytes([data[offset] ^ 0xFF]) + data[offset + 1 :]
 
 
 def place(data: bytes, name: str) -> tuple[int, int]:
@@ -192,7 +192,7 @@ def linked(
     to: int = 2,
     kind: int = 4,
     flags: int = 0x12,
-    more: int | None = None,
+    second_addend: int | None = None,
 ) -> dict[str, EntryPoint]:
     """One function that refers to a section of constants of 8 bytes, by the section's symbol."""
     symbols = (
@@ -201,8 +201,8 @@ def linked(
         + symbol(0, kind=3, section=4, value=0, size=0)
     )
     places = relocation(offset, to, addend, type_)
-    if more is not None:
-        places += relocation(24, to, more, type_)
+    if second_addend is not None:
+        places += relocation(24, to, second_addend, type_)
     parts = [
         Part(PROGBITS, bytes(24), ALLOC | EXECUTE),
         Part(type=SYMTAB, data=symbols, flags=0, link=3, info=1),
@@ -232,7 +232,7 @@ def test_a_constant_of_unknown_size_ends_where_the_next_begins() -> None:
     assert (
         unbounded
         == linked(b"OTHER678CONST123", 4, flags=2)
-        == linked(b"CONST123OTHER678", -4, flags=2, more=4)
+        == linked(b"CONST123OTHER678", -4, flags=2, second_addend=4)
     )
     assert unbounded != linked(b"CONST123OTHER678", -4, flags=2)
 
@@ -420,8 +420,8 @@ ptxas info    : Function properties for helper
 """
 
 
-def assembled(said: str) -> Any:
-    return read_assembled(Assembled(fixture(NAME), said))
+def assembled(message: str) -> Any:
+    return read_assembled(Assembled(fixture(NAME), message))
 
 
 def test_machine_code_and_registers_are_those_of_readelf() -> None:

@@ -97,7 +97,7 @@ def test_the_real_answers_become_facts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "message"),
     [
         (("executables",), 2, "more than 2 executables"),
         (("entry_points", 1, "kind"), "magic", "unknown kind 'magic'"),
@@ -131,9 +131,9 @@ def test_the_real_answers_become_facts() -> None:
     ],
 )
 def test_a_wrong_value_is_named(
-    path: tuple[str | int, ...], value: object, said: str
+    path: tuple[str | int, ...], value: object, message: str
 ) -> None:
-    with pytest.raises(MalformedBinary, match=said):
+    with pytest.raises(MalformedBinary, match=message):
         program_facts(changed(NAMED["program"], *path, to=value))
 
 

@@ -188,7 +188,7 @@ FIRST = [
 
 
 @pytest.mark.parametrize(
-    ("left", "right"),
+    ("first_lines", "second_lines"),
     [
         # a * a + b is not a * b + b
         (
@@ -244,9 +244,9 @@ FIRST = [
     ],
 )
 def test_other_wiring_is_no_family(
-    find: Find, left: list[str], right: list[str]
+    find: Find, first_lines: list[str], second_lines: list[str]
 ) -> None:
-    assert find(None, ("a", left, 4), ("b", right, 4)) == []
+    assert find(None, ("a", first_lines, 4), ("b", second_lines, 4)) == []
 
 
 @pytest.mark.parametrize("operation", ["arith.mulf", "arith.addf", "math.powf"])

@@ -504,7 +504,7 @@ def test_counts_are_the_compilers_own(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "most"),
+    ("old", "new", "most_bytes"),
     [
         ("", "", 1_500),  # the initializer needs most
         ("constant 500", "constant 100", 1_400),  # 1,000 kept, 100 of input, 300
@@ -529,7 +529,7 @@ def test_counts_are_the_compilers_own(
     ],
 )
 def test_the_most_that_is_held_at_once(
-    worker: Child, tmp_path: Path, old: str, new: str, most: int
+    worker: Child, tmp_path: Path, old: str, new: str, most_bytes: int
 ) -> None:
     assert re.search(old, SCHEDULE)
     program = schedule(
@@ -539,7 +539,7 @@ def test_the_most_that_is_held_at_once(
         program["program_memory_bytes"],
         program["dynamic_buffers"],
         program["variable_bytes"],
-    ) == (most, 1, 0)
+    ) == (most_bytes, 1, 0)
 
 
 EITHER = """

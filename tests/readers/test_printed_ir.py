@@ -82,7 +82,7 @@ def test_older_releases_print_no_options(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "why"),
+    ("files", "reason"),
     [
         ({}, "the compiler printed no passes of the translation"),
         (
@@ -96,9 +96,9 @@ def test_older_releases_print_no_options(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_translation_of_one_function_has_a_reason(
-    tmp_path: Path, files: dict[str, str], why: str
+    tmp_path: Path, files: dict[str, str], reason: str
 ) -> None:
-    assert printed_translation(tree(tmp_path, files)) == why
+    assert printed_translation(tree(tmp_path, files)) == reason
 
 
 def test_a_pipeline_keeps_the_order_and_joins_neighbours() -> None:

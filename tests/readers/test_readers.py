@@ -196,9 +196,9 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("what", DAMAGED)
-def test_damage_is_refused_or_read_and_nothing_else(what: str) -> None:
-    damaged = DAMAGED[what]
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damage_is_refused_or_read_and_nothing_else(damage: str) -> None:
+    damaged = DAMAGED[damage]
     assert (
         not damaged.cuts
         or check_truncations(damaged.read, damaged.data) >= damaged.cuts
@@ -555,9 +555,9 @@ HOSTILE: dict[str, Hostile] = {
 """What the file is made of → how to make one of a size, its reader, and the size to begin with."""
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_twice_the_file_takes_about_twice_the_time(what: str) -> None:
-    make, read, size = HOSTILE[what]
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_twice_the_file_takes_about_twice_the_time(kind: str) -> None:
+    make, read, size = HOSTILE[kind]
 
     def reading(data: bytes) -> None:
         # a pattern of each name is compiled every time: of a small file all would fit
@@ -580,9 +580,9 @@ REPEATED = (
 )
 
 
-@pytest.mark.parametrize("what", REPEATED)
-def test_bytes_that_are_named_over_and_over_are_refused(what: str) -> None:
-    make, read, size = HOSTILE[what]
+@pytest.mark.parametrize("kind", REPEATED)
+def test_bytes_that_are_named_over_and_over_are_refused(kind: str) -> None:
+    make, read, size = HOSTILE[kind]
     with pytest.raises(
         MalformedBinary, match="its tables name the same bytes several times"
     ):

@@ -44,12 +44,12 @@ def fed(interface: Interface, home: Path, draws: int = 2) -> Feed | str:
     return feed(interface, dynamic=5, draws=draws, directory=home, cancel=Cancel())
 
 
-def files(found: Feed | str, kind: str, draw: int = 0) -> list[Path]:
+def files(made_feed: Feed | str, kind: str, draw: int = 0) -> list[Path]:
     """Those that a draw is told of."""
-    assert not isinstance(found, str), found
-    flags = [flag for flag in found.draws[draw] if flag.startswith(f"--{kind}=")]
+    assert not isinstance(made_feed, str), made_feed
+    flags = [flag for flag in made_feed.draws[draw] if flag.startswith(f"--{kind}=")]
     return [
-        found.directory / flag.partition("@" if kind == "input" else "model=")[2]
+        made_feed.directory / flag.partition("@" if kind == "input" else "model=")[2]
         for flag in flags
     ]
 
@@ -258,7 +258,7 @@ def test_a_quantised_program_is_run_with_wide_biases_too(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "key", "said"),
+    ("kind", "key", "message"),
     [
         (
             "tensor<?xf32>",
@@ -280,10 +280,10 @@ def test_a_quantised_program_is_run_with_wide_biases_too(tmp_path: Path) -> None
     ],
 )
 def test_parameters_that_cannot_be_made(
-    tmp_path: Path, kind: str, key: str, said: str
+    tmp_path: Path, kind: str, key: str, message: str
 ) -> None:
     reason = fed(program(parameters=(parameter(key, kind),)), tmp_path)
-    assert isinstance(reason, str) and said in reason
+    assert isinstance(reason, str) and message in reason
     two = (parameter("a", "tensor<3xf32>"), parameter("a", "tensor<4xf32>"))
     assert fed(program(parameters=two), tmp_path) == "the parameter 'a' has two types"
     reason = fed(program("tensor<3xf4E2M1FN>"), tmp_path)

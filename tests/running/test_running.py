@@ -289,7 +289,7 @@ def test_what_is_no_artifact_is_refused_in_the_runtime_s_words(
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         ("there", "a "),
         ("bulldozer", "the processor lacks "),
@@ -300,7 +300,7 @@ def test_what_this_machine_cannot_run_is_not_run(
     programs: SmallPrograms,
     runner: Callable[[Interface], Runner],
     target: str,
-    said: str,
+    message: str,
 ) -> None:
     source = INTEGERS.format(offset=0)
     running = runner(programs.interface("elsewhere", source, target))
@@ -311,7 +311,7 @@ def test_what_this_machine_cannot_run_is_not_run(
         == (None, running.reason)
         == (None, running.price(artifact, artifact, 6))
     )
-    assert said in note and is_local(note)
+    assert message in note and is_local(note)
 
 
 BEFORE = "the artifact before folding"
@@ -347,13 +347,13 @@ ENDS: tuple[tuple[tuple[str, ...], bool | None, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("cases", "equal", "said"), ENDS)
+@pytest.mark.parametrize(("cases", "equal", "message"), ENDS)
 def test_how_one_of_two_ends(
     integers: tuple[Interface, Path],
     tmp_path: Path,
     cases: tuple[str, ...],
     equal: bool | None,
-    said: str,
+    message: str,
 ) -> None:
     runtime = fake_runtime(tmp_path, "iree-run-module", *cases)
     good = tmp_path / "good"
@@ -362,10 +362,10 @@ def test_how_one_of_two_ends(
         runtime, integers[0], tmp_path / "data", Cancel(), timeout_seconds=5
     )
     result = running.outputs_equal(good, bad)
-    assert result.equal is equal and said in result.equal_note
+    assert result.equal is equal and message in result.equal_note
     if "SEGV" in cases[1]:
         assert running.outputs_equal(good, good).equal is True
-        assert running.outputs_equal(bad, good) == (None, said.replace(AFTER, BEFORE))
+        assert running.outputs_equal(bad, good) == (None, message.replace(AFTER, BEFORE))
 
 
 def test_the_price_is_of_pairs(
@@ -422,7 +422,7 @@ NO_TIME = '{"benchmarks": [{"cpu_time": 0, "time_unit": "s"}]}'
 
 
 @pytest.mark.parametrize(
-    "said",
+    "printed",
     [
         "nothing",
         "",
@@ -433,10 +433,10 @@ NO_TIME = '{"benchmarks": [{"cpu_time": 0, "time_unit": "s"}]}'
     ],
 )
 def test_a_report_that_is_none_is_a_reason(
-    integers: tuple[Interface, Path], tmp_path: Path, said: str
+    integers: tuple[Interface, Path], tmp_path: Path, printed: str
 ) -> None:
     runtime = fake_runtime(
-        tmp_path, "iree-benchmark-module", "x) y", after=f"echo '{said}'"
+        tmp_path, "iree-benchmark-module", "x) y", after=f"echo '{printed}'"
     )
     price = Runner(runtime, integers[0], tmp_path / "data", Cancel()).price(
         tmp_path, tmp_path, 6

@@ -31,17 +31,17 @@ MODELS = (
 )
 
 
-def _head(key: CellKey, found: Cell) -> Cell:
+def _head(key: CellKey, cell: Cell) -> Cell:
     if key == CellKey("vit_l4_f32_224", "rocm"):
         return make.failed(
-            found,
+            cell,
             "error: uses 81920 bytes of shared memory; exceeded the limit of 65536"
             " bytes",
         )
     return (
-        make.over(found, 73_728)
+        make.over(cell, 73_728)
         if key == CellKey("bert_l4_f32_s128", "llvm-cpu-x86_64")
-        else found
+        else cell
     )
 
 

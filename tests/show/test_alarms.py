@@ -59,12 +59,12 @@ def of(base: make.Edit, head: make.Edit) -> Report:
     )
 
 
-def same(_key: CellKey, found: Cell) -> Cell:
-    return found
+def same(_key: CellKey, cell: Cell) -> Cell:
+    return cell
 
 
 CHANGED = of(
-    same, lambda _key, found: replace(make.grown(found, artifact_bytes=8), compiles=2)
+    same, lambda _key, cell: replace(make.grown(cell, artifact_bytes=8), compiles=2)
 )
 
 
@@ -194,17 +194,17 @@ def test_the_title_of_the_findings_counts_what_is_listed_below_it() -> None:
 
 
 def failing(**messages: Failure) -> make.Edit:
-    def edit(key: CellKey, found: Cell) -> Cell:
+    def edit(key: CellKey, cell: Cell) -> Cell:
         failure = messages.get(key.model)
         return (
-            found
+            cell
             if failure is None
             else Cell(
                 key.model,
                 key.target,
                 "failed",
                 failure=failure,
-                command=found.command,
+                command=cell.command,
                 compiles=2,
             )
         )
@@ -241,8 +241,8 @@ def test_figures_of_several_cells_are_a_range() -> None:
     needs = {"bert": 40_000, "gpt2": 73_728, "vit": 50_000}
     report = of(
         same,
-        lambda key, found: (
-            make.over(found, needs[key.model]) if "x86" in key.target else found
+        lambda key, cell: (
+            make.over(cell, needs[key.model]) if "x86" in key.target else cell
         ),
     )
     (line,) = newly(report)
@@ -270,10 +270,10 @@ def test_cells_of_which_some_are_accepted_are_not_called_accepted() -> None:
 def test_a_newly_broken_cell_counts_once_whatever_else_is_wrong_with_it() -> None:
     report = of(
         same,
-        lambda key, found: (
-            make.over(make.grown(found, artifact_bytes=90_000), 40_000)
+        lambda key, cell: (
+            make.over(make.grown(cell, artifact_bytes=90_000), 40_000)
             if key == KEY
-            else found
+            else cell
         ),
     )
     broken = judge(report.deltas, []).findings
@@ -351,7 +351,7 @@ def test_a_cause_that_is_not_shown_is_not_named_by_its_number() -> None:
 
 
 def test_an_alarm_that_was_not_repeated_says_so() -> None:
-    once = of(same, lambda _key, found: make.grown(found, artifact_bytes=8))
+    once = of(same, lambda _key, cell: make.grown(cell, artifact_bytes=8))
     assert lines(with_(GROWN, report=once))[0].endswith(
         "limit 54,534 B · not confirmed by a second compile"
     )
@@ -394,8 +394,8 @@ def test_missing_builds_are_in_one_place_without_those_that_are_never_measured()
 
 
 def test_both_commands_where_they_differ() -> None:
-    def head(_key: CellKey, found: Cell) -> Cell:
-        return replace(make.failed(found, "error"), command="iree-compile --new")
+    def head(_key: CellKey, cell: Cell) -> Cell:
+        return replace(make.failed(cell, "error"), command="iree-compile --new")
 
     text = next(iter(commands_of(build_facts(judged(same, head))).values()))
     assert re.fullmatch(
@@ -463,13 +463,13 @@ def said_changes(base: Snapshot, head: Snapshot) -> list[str]:
 
 
 def side(
-    flags: Flags = lambda _key: "", edit: make.Edit = lambda _key, found: found
+    flags: Flags = lambda _key: "", edit: make.Edit = lambda _key, cell: cell
 ) -> Snapshot:
     """A side of one compiler, with these words more in the commands."""
 
-    def edited(key: CellKey, found: Cell) -> Cell | None:
+    def edited(key: CellKey, cell: Cell) -> Cell | None:
         command = f"iree-compile - --common {flags(key)} -o m.vmfb < m.mlir"
-        return edit(key, replace(found, command=command))
+        return edit(key, replace(cell, command=command))
 
     snapshot = make.snapshot("3.13.0", edited, MODELS, ON_THREE)
     return replace(snapshot, compiler=replace(snapshot.compiler, digest="c" * 64))
@@ -542,12 +542,12 @@ def test_flags_that_came_went_and_changed_everywhere() -> None:
 
 
 def test_the_lifted_limit_of_a_refused_cell_is_no_change_of_flags() -> None:
-    def refused(key: CellKey, found: Cell) -> Cell:
-        lifted = found.command.replace("--common", f"--common {LIFTED_LIMIT_FLAG}")
+    def refused(key: CellKey, cell: Cell) -> Cell:
+        lifted = cell.command.replace("--common", f"--common {LIFTED_LIMIT_FLAG}")
         return (
-            replace(make.over(found, 40_000), command=lifted)
+            replace(make.over(cell, 40_000), command=lifted)
             if key.model == "bert"
-            else found
+            else cell
         )
 
     assert said_changes(side(), side(edit=refused)) == []
@@ -557,8 +557,8 @@ def test_the_lifted_limit_of_a_refused_cell_is_no_change_of_flags() -> None:
 def test_a_limit_of_the_users_own_is_a_flag_like_others() -> None:
     limit = "--iree-llvmcpu-stack-allocation-limit"
 
-    def refused(_key: CellKey, found: Cell) -> Cell:
-        return make.over(found, 200_000)
+    def refused(_key: CellKey, cell: Cell) -> Cell:
+        return make.over(cell, 200_000)
 
     ours = side(lambda _: f"{limit}=65536")
     doubled = side(lambda _: f"{limit}=131072", refused)
@@ -568,11 +568,11 @@ def test_a_limit_of_the_users_own_is_a_flag_like_others() -> None:
 
 @pytest.mark.parametrize("command", ["iree-compile 'unclosed --x", ""])
 def test_of_a_command_that_cannot_be_read_nothing_is_said(command: str) -> None:
-    def edit(key: CellKey, found: Cell) -> Cell:
-        return replace(found, command=command) if key.target == "cuda" else found
+    def edit(key: CellKey, cell: Cell) -> Cell:
+        return replace(cell, command=command) if key.target == "cuda" else cell
 
     unread = side(edit=edit)
-    gone = side(edit=lambda key, found: None if key.target == "cuda" else found)
+    gone = side(edit=lambda key, cell: None if key.target == "cuda" else cell)
     assert said_changes(gone, side()) == []
     assert (
         said_changes(unread, side())

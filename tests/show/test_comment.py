@@ -276,9 +276,9 @@ def test_an_analysis_that_broke_at_once_says_so() -> None:
     assert length(render_broken("default", BotError("@" * 100_000), ())) < 2_000
 
 
-@pytest.mark.parametrize("words", make.HOSTILE)
-def test_what_broke_is_harmless(words: str) -> None:
-    assert_harmless(render_broken("default", BotError(words), ((words, words),)))
+@pytest.mark.parametrize("text", make.HOSTILE)
+def test_what_broke_is_harmless(text: str) -> None:
+    assert_harmless(render_broken("default", BotError(text), ((text, text),)))
 
 
 @pytest.mark.parametrize("cells", [800, 5_000])
@@ -314,8 +314,8 @@ def test_any_report_fits_and_is_harmless(
 
 @settings(max_examples=15)
 @given(st.lists(st.text(max_size=400), min_size=6, max_size=12, unique=True))
-def test_any_words_fit_and_are_harmless(words: list[str]) -> None:
-    report = make.hostile(tuple(words))
+def test_any_words_fit_and_are_harmless(texts: list[str]) -> None:
+    report = make.hostile(tuple(texts))
     text = render_comment(report)
     assert_sound(report, text)
     assert_harmless(text)
@@ -371,7 +371,7 @@ def test_a_template_that_forgets_to_escape_is_harmless(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         (
             "comment",
@@ -426,10 +426,10 @@ def test_a_template_that_forgets_to_escape_is_harmless(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_template_is_named_with_its_line(
-    tmp_path: Path, name: str, text: bytes, said: str
+    tmp_path: Path, name: str, text: bytes, message: str
 ) -> None:
     (tmp_path / f"{name}.md.j2").write_bytes(text)
-    with pytest.raises(TemplateError, match=said):
+    with pytest.raises(TemplateError, match=message):
         render_comment(make.small(), tmp_path)
 
 

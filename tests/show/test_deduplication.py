@@ -25,9 +25,9 @@ MODELS = ("bert", "vit")
 def counted(regions: int | None, executables: int | None, **fields: Any) -> Any:
     """What makes a side of these counts in every build."""
 
-    def edit(_key: CellKey, found: Cell) -> Cell:
+    def edit(_key: CellKey, cell: Cell) -> Cell:
         counts = make.with_metrics(
-            found, dispatch_regions=regions, executables=executables
+            cell, dispatch_regions=regions, executables=executables
         )
         return replace(counts, program=Program(), **fields)
 
@@ -84,8 +84,8 @@ def test_as_many_folded_regions_of_more_are_a_line_too() -> None:
 
 
 def test_programs_that_differ_by_target_count_each() -> None:
-    def edit(key: CellKey, found: Cell) -> Cell:
-        return counted(10, 9 if key.target == "cuda" else 8)(key, found)  # type: ignore[no-any-return]
+    def edit(key: CellKey, cell: Cell) -> Cell:
+        return counted(10, 9 if key.target == "cuda" else 8)(key, cell)  # type: ignore[no-any-return]
 
     report = make.report(side("3.11.0", counted(10, 5)), side("3.13.0", edit))
     # Of each model 4 on cuda, and 3 on the two other targets together.
@@ -107,19 +107,19 @@ def test_no_change_has_no_line_and_one_value_for_both_sides(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("is_base", "shown"), [(True, "n/a¹ → 68"), (False, "68 → n/a¹")]
+    ("is_base", "expected"), [(True, "n/a¹ → 68"), (False, "68 → n/a¹")]
 )
 def test_a_side_without_the_build_is_not_known_there(
-    tmp_path: Path, is_base: bool, shown: str
+    tmp_path: Path, is_base: bool, expected: str
 ) -> None:
     key = CellKey("bert", "vmvx")
     for lost in (None, "error: does not distribute in /srv/somebody/work/model.mlir"):
 
-        def edit(at: CellKey, found: Cell, lost: str | None = lost) -> Cell | None:
-            cell: Cell = counted(100, 32)(at, found)
-            if at != key:
+        def edit(edited_key: CellKey, original: Cell, lost: str | None = lost) -> Cell | None:
+            cell: Cell = counted(100, 32)(edited_key, original)
+            if edited_key != key:
                 return cell
-            return make.failed(found, lost) if lost else None
+            return make.failed(original, lost) if lost else None
 
         lacking = side("3.11.0", edit)
         whole = side("3.13.0", counted(100, 32))
@@ -129,7 +129,7 @@ def test_a_side_without_the_build_is_not_known_there(
             for row in rows(report, tmp_path)
             if (row["model"], row["target"]) == ("bert", "vmvx")
         ]
-        assert row["regions folded"] == shown
+        assert row["regions folded"] == expected
         text = (tmp_path / "summary.md").read_text(encoding="utf-8")
         assert "/srv/somebody" not in text
         assert (
@@ -139,9 +139,9 @@ def test_a_side_without_the_build_is_not_known_there(
 
 
 def test_more_executables_than_regions_have_no_share(tmp_path: Path) -> None:
-    def edit(key: CellKey, found: Cell) -> Cell:
+    def edit(key: CellKey, cell: Cell) -> Cell:
         counts = (2, 3) if key.model == "bert" else (0, 0)
-        return counted(*counts)(key, found)  # type: ignore[no-any-return]
+        return counted(*counts)(key, cell)  # type: ignore[no-any-return]
 
     report = make.report(side("3.11.0", edit), side("3.13.0", counted(4, 2)))
     by_model = {row["model"]: row for row in rows(report, tmp_path)}
@@ -186,7 +186,7 @@ def test_the_code_of_all_but_the_largest_member_is_the_bound(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("fields", "why"),
+    ("fields", "reason"),
     [
         (with_families(c=None), "the code size of a member is unknown"),
         (
@@ -200,14 +200,14 @@ def test_the_code_of_all_but_the_largest_member_is_the_bound(tmp_path: Path) -> 
     ],
 )
 def test_a_bound_that_is_not_known_has_its_reason(
-    tmp_path: Path, fields: dict[str, Any], why: str
+    tmp_path: Path, fields: dict[str, Any], reason: str
 ) -> None:
     report = make.report(
         side("3.11.0", counted(9, 5, **fields)), side("3.13.0", counted(9, 5, **fields))
     )
     for row in rows(report, tmp_path):
         assert (row["near-duplicates"], row["their code, at most"]) == ("3", "n/a¹")
-    assert why in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert reason in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
 def test_unknown_families_are_not_none(tmp_path: Path) -> None:

@@ -261,10 +261,10 @@ def test_a_root_cause_says_what_is_true_of_all_its_deltas(case: str) -> None:
         assert int(summary[3]) == round(100 * sum(shares))
 
 
-def _is_said(root: JsonRow, said: str) -> bool:
+def _is_said(root: JsonRow, line: str) -> bool:
     """Whether the words of a line are about the first word of the cause: a knob, a pass, a part."""
     first = root.what.split()[0].rstrip(":").lower()
-    return first in said.replace("\\", "").lower()
+    return first in line.replace("\\", "").lower()
 
 
 def _named(report: JsonRow, where: str, root: JsonRow) -> None:

@@ -106,7 +106,7 @@ def test_golden(
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [
         (
             ("mobilnet", "vmvx", None),
@@ -139,11 +139,11 @@ def test_golden(
     ],
 )
 def test_a_name_that_is_not_meant(
-    path: Path, names: tuple[str, str, str | None], said: str
+    path: Path, names: tuple[str, str, str | None], message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         told(path, *names)
-    assert said in caught.value.line
+    assert message in caught.value.line
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         told(tmp_path)
 
 
-def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def places(value: Any, position: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a JSON value."""
     entries = (
         value.items()
@@ -174,8 +174,8 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         else ()
     )
     return [
-        at,
-        *(place for key, entry in entries for place in places(entry, (*at, key))),
+        position,
+        *(place for key, entry in entries for place in places(entry, (*position, key))),
     ]
 
 
@@ -306,7 +306,7 @@ def test_colours_only_on_a_terminal(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "said"),
+    ("family", "message"),
     [
         (
             Family("constants", ("a", "b"), IDENTICAL),
@@ -335,10 +335,10 @@ def test_colours_only_on_a_terminal(path: Path) -> None:
     ],
 )
 def test_identical_is_said_of_those_that_nothing_keeps_apart_only(
-    family: Family, said: str
+    family: Family, message: str
 ) -> None:
     """A stored baseline has no lines of any other family."""
-    assert [plain(line) for line in family_lines([family])] == [said]
+    assert [plain(line) for line in family_lines([family])] == [message]
 
 
 def test_where_there_is_room_all_executables_of_a_family_are_named() -> None:

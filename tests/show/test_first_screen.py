@@ -155,11 +155,11 @@ def integrated(models: int, changed: int) -> Report:
     keys = sorted(CellKey(name, target) for name in names for target in make.TARGETS)
     moved = {key: 9_000 + 100 * number for number, key in enumerate(keys[:changed])}
 
-    def edit(key: CellKey, found: Cell) -> Cell:
+    def edit(key: CellKey, cell: Cell) -> Cell:
         return (
-            make.grown(found, artifact_bytes=moved[key], executable_bytes=moved[key])
+            make.grown(cell, artifact_bytes=moved[key], executable_bytes=moved[key])
             if key in moved
-            else found
+            else cell
         )
 
     base = make.snapshot("3.12.0", models=names)

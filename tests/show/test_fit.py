@@ -44,8 +44,8 @@ def answer() -> tuple[Block, ...]:
 
 
 def text_of(blocks: tuple[Block, ...], limit: int) -> str:
-    def values(shown: tuple[Block, ...]) -> dict[str, object]:
-        return {"answer": "test", "blocks": shown}
+    def values(blocks: tuple[Block, ...]) -> dict[str, object]:
+        return {"answer": "test", "blocks": blocks}
 
     return fitting_text("blocks.md.j2", blocks, values=values, limit=limit)
 
@@ -53,8 +53,8 @@ def text_of(blocks: tuple[Block, ...], limit: int) -> str:
 def shown_and_left_out(text: str, noun: str) -> tuple[int, int]:
     """Return how many entries a text shows, and how many it counts."""
     counted = re.search(rf"…and ([\d,]+) more {noun}s?\.", text)
-    shown = len(re.findall(rf"^(?:- |\| ){noun} \d", text, re.MULTILINE))
-    return shown, int(counted[1]) if counted else 0
+    shown_count = len(re.findall(rf"^(?:- |\| ){noun} \d", text, re.MULTILINE))
+    return shown_count, int(counted[1]) if counted else 0
 
 
 @pytest.mark.parametrize("limit", [10_000, 4_000, 2_000, 1_000, 400])
@@ -85,23 +85,23 @@ def test_what_fits_is_drawn_as_it_is() -> None:
 def test_a_part_is_made_again_with_fewer_entries_and_only_where_it_is_shortened() -> (
     None
 ):
-    asked = list[int]()
+    counts = list[int]()
 
     def lines(count: int) -> Iterator[Block]:
-        asked.append(count)
+        counts.append(count)
         yield List(listing(LINES[:count], len(LINES), "line"))
         yield more_of(listing(LINES[:count], len(LINES), "shown line"))
 
-    least = part(lines, 64, Rank.STORY)
-    kept = bounded(List(listed(LINES)), Rank.ANSWER)
-    room_bytes = block_bytes(least) * 3 // 4 + block_bytes(kept)
-    shorter, same = fit((section("", least), kept), room_bytes)
-    assert same is kept
-    assert asked == sorted(asked, reverse=True) and 0 < asked[-1] < 64
+    shortened = part(lines, 64, Rank.STORY)
+    kept_block = bounded(List(listed(LINES)), Rank.ANSWER)
+    room_bytes = block_bytes(shortened) * 3 // 4 + block_bytes(kept_block)
+    shorter, same = fit((section("", shortened), kept_block), room_bytes)
+    assert same is kept_block
+    assert counts == sorted(counts, reverse=True) and 0 < counts[-1] < 64
     assert isinstance(shorter, Fold) and isinstance(shorter.blocks[0], Part)
     assert (
         left_out(drawable((shorter,)))
-        == f"{100 - asked[-1]} lines, {100 - asked[-1]} shown lines"
+        == f"{100 - counts[-1]} lines, {100 - counts[-1]} shown lines"
     )
 
 

@@ -36,8 +36,8 @@ def judged(base: make.Edit, head: make.Edit) -> Report:
     return make.report(make.snapshot("3.12.0", base), make.snapshot("3.13.0", head))
 
 
-def same(_key: CellKey, found: Cell) -> Cell:
-    return found
+def same(_key: CellKey, cell: Cell) -> Cell:
+    return cell
 
 
 def of_vmvx(edit: make.Edit) -> Report:
@@ -90,7 +90,7 @@ LOST = "1 of 8 builds compared: 7 not measured on head"
 
 
 @pytest.mark.parametrize(
-    ("report", "words"),
+    ("report", "sentence"),
     [
         (
             make.none(),
@@ -203,8 +203,8 @@ LOST = "1 of 8 builds compared: 7 not measured on head"
         ),
     ],
 )
-def test_the_first_sentence(report: Report, words: str) -> None:
-    assert said(report) == words
+def test_the_first_sentence(report: Report, sentence: str) -> None:
+    assert said(report) == sentence
 
 
 ICONS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
@@ -260,26 +260,26 @@ def drawn_grid(report: Report, count: int = COMMENT.grid_models) -> Grid:
 def test_the_grid_draws_every_state() -> None:
     states = dict(zip(make.MODELS, STATES, strict=False))
 
-    def on_base(key: CellKey, found: Cell) -> Cell | None:
+    def on_base(key: CellKey, cell: Cell) -> Cell | None:
         state = states.get(key.model, "same")
         if state in ("fixed", "broken"):
-            return make.failed(found, "error")
-        return None if state == "new" else found
+            return make.failed(cell, "error")
+        return None if state == "new" else cell
 
-    def on_head(key: CellKey, found: Cell) -> Cell | None:
+    def on_head(key: CellKey, cell: Cell) -> Cell | None:
         state = states.get(key.model, "same")
         if state in ("newly-broken", "broken"):
-            return make.failed(found, "error")
+            return make.failed(cell, "error")
         if state == "unmeasured":
             return replace(
-                found, status="unsupported", metrics={}, artifact_digest=None
+                cell, status="unsupported", metrics={}, artifact_digest=None
             )
         return (
             None
             if state == "removed"
-            else make.grown(found, artifact_bytes=1)
+            else make.grown(cell, artifact_bytes=1)
             if state == "changed"
-            else found
+            else cell
         )
 
     base = make.snapshot("1", on_base)
@@ -308,7 +308,7 @@ def test_the_wide_suite_has_names_that_tell_targets_apart_in_tables_that_fit() -
     targets = load_config(configs_dir() / "wide.yml", models=False).targets
     wide = {target.name: target.backend for target in targets if not target.unsupported}
     head = make.snapshot(
-        "2", lambda _key, found: make.grown(found, artifact_bytes=30_000), targets=wide
+        "2", lambda _key, cell: make.grown(cell, artifact_bytes=30_000), targets=wide
     )
     grid = drawn_grid(make.report(make.snapshot("1", targets=wide), head))
     assert [" ".join(headers) for headers, _ in grid.blocks] == [

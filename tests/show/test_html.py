@@ -144,13 +144,13 @@ def test_what_is_not_known_says_why() -> None:
     }
     reason = "<no> machine frames"
 
-    def without(_key: CellKey, found: Cell) -> Cell:
+    def without(_key: CellKey, cell: Cell) -> Cell:
         reasons = {
             "stack_max_bytes": reason,
             "workgroup_memory_max_bytes": reason,
             "fills": "bytecode",
         }
-        return make.with_metrics(replace(found, reasons=reasons), **unknown)
+        return make.with_metrics(replace(cell, reasons=reasons), **unknown)
 
     models = ("m",)
     targets = {"vmvx": "vmvx"}
@@ -179,14 +179,14 @@ def test_what_warns_of_a_build_that_was_not_measured_comes_before_what_only_chan
 
 
 def test_dispatches_of_both_sides_are_joined_by_name() -> None:
-    def head(_key: CellKey, found: Cell) -> Cell:
-        first, second, third = found.dispatches
+    def head(_key: CellKey, cell: Cell) -> Cell:
+        first, second, third = cell.dispatches
         dispatches = (
             replace(first, code_bytes=9_999),
             replace(second, name="renamed"),
             third,
         )
-        return make.with_metrics(replace(found, dispatches=dispatches), linalg_ops=1)
+        return make.with_metrics(replace(cell, dispatches=dispatches), linalg_ops=1)
 
     models = ("m",)
     targets = {"vmvx": "vmvx"}
@@ -406,10 +406,10 @@ def test_a_second_entry_point_of_an_executable_has_its_name_behind_it() -> None:
 
 
 @given(NAMES, NAMES)
-def test_two_names_never_have_one_address(one: str, other: str) -> None:
-    assert (segment(one) == segment(other)) == (one == other)
-    assert re.fullmatch(r"[A-Za-z0-9._~%=-]{0,160}", segment(one))
-    assert "=" in segment(one) or unquote(segment(one), errors="surrogatepass") == one
+def test_two_names_never_have_one_address(first: str, second: str) -> None:
+    assert (segment(first) == segment(second)) == (first == second)
+    assert re.fullmatch(r"[A-Za-z0-9._~%=-]{0,160}", segment(first))
+    assert "=" in segment(first) or unquote(segment(first), errors="surrogatepass") == first
 
 
 @given(NAMES, NAMES, NAMES)

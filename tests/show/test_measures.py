@@ -36,12 +36,12 @@ def of_two(
 def with_values(**values: dict[str, int] | None) -> make.Edit:
     """Every build with these metrics of its model; None is a build that does not compile."""
 
-    def edit(key: CellKey, found: Cell) -> Cell:
+    def edit(key: CellKey, cell: Cell) -> Cell:
         metrics = values[key.model]
         return (
-            make.failed(found, "error")
+            make.failed(cell, "error")
             if metrics is None
-            else make.with_metrics(found, **metrics)
+            else make.with_metrics(cell, **metrics)
         )
 
     return edit
@@ -165,18 +165,18 @@ def test_allocations_are_there_where_they_changed_with_the_compilers_limit_where
 
 
 @pytest.mark.parametrize(
-    ("metric", "words"),
+    ("metric", "expected"),
     [
         ("vgpr_spills", "VGPR spills 0 → 12 in bert"),
         ("registers_max", "registers 0 → 12 in bert"),
     ],
 )
 def test_spills_and_registers_stand_in_the_place_of_the_stack(
-    metric: str, words: str
+    metric: str, expected: str
 ) -> None:
     base = with_values(bert={"stack_max_bytes": 0, metric: 0}, vit={})
     head = with_values(bert={"stack_max_bytes": 800, metric: 12}, vit={})
-    assert table(of_two(base, head, {"rocm": "rocm"}))["rocm"][1] == words
+    assert table(of_two(base, head, {"rocm": "rocm"}))["rocm"][1] == expected
 
 
 def test_a_mark_stands_beside_the_number_that_it_is_about() -> None:
@@ -205,14 +205,14 @@ def test_a_mark_stands_beside_the_number_that_it_is_about() -> None:
 
 
 def test_a_target_without_a_measured_build_has_no_sums() -> None:
-    def broken(key: CellKey, found: Cell) -> Cell:
+    def broken(key: CellKey, cell: Cell) -> Cell:
         return (
-            make.failed(found, "error")
+            make.failed(cell, "error")
             if key.target == "vmvx"
-            else make.grown(found, artifact_bytes=8)
+            else make.grown(cell, artifact_bytes=8)
         )
 
-    report = of_two(lambda _key, found: found, broken)
+    report = of_two(lambda _key, cell: cell, broken)
     row = sums(report)["vmvx"]
     assert (row.cells, row.base, row.head) == (0, None, None)
     assert "| `vmvx`: 2 newly failing | no change |" in render_comment(report)

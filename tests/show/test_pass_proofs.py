@@ -20,13 +20,13 @@ def proof(
     base: tuple[str, ...] = ("lower-vectors",),
     head: tuple[str, ...] = ("lower-vectors",),
     status: str = PROVED,
-    why: str = "",
+    reason: str = "",
     *,
     is_smallest: bool = True,
 ) -> PassProof:
     return PassProof(
         status=status,
-        why=why,
+        why=reason,
         base_passes=base,
         head_passes=head,
         moved_bytes=-22_723,
@@ -71,7 +71,7 @@ def test_a_range_names_its_ends_and_the_passes_of_one_side() -> None:
 
 def test_what_is_not_proved_has_its_reason() -> None:
     obstacle = "several passes carry the bytes"
-    line = pass_proof_line(proof(status=PARTLY, why=obstacle, is_smallest=False))
+    line = pass_proof_line(proof(status=PARTLY, reason=obstacle, is_smallest=False))
     reason = f"{obstacle}; the range was not divided further (compile budget used up)"
     assert line == f"pass lower-vectors: partly proved: {EFFECT}; {reason}"
     assert pass_proof_line(untried("no option", 5)) == "MLIR pass: not tried: no option"

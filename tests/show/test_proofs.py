@@ -19,19 +19,19 @@ from bot.show.proofs import cause_proof_words, knob_proof_words, phase_proof_wor
 
 
 def proof(
-    moved_bytes: int, restored_bytes: int, knobs: int = 1, others: tuple[str, ...] = ()
+    moved_bytes: int, restored_bytes: int, knobs: int = 1, other_knobs: tuple[str, ...] = ()
 ) -> KnobProof:
     return KnobProof(
         status=status_of(restored_bytes, moved_bytes),
         moved_bytes=moved_bytes,
         restored_bytes=restored_bytes,
         knobs=tuple(f"knob{number}" for number in range(knobs)),
-        others=others,
+        others=other_knobs,
     )
 
 
 @pytest.mark.parametrize(
-    ("moved_bytes", "restored_bytes", "knobs", "words"),
+    ("moved_bytes", "restored_bytes", "knobs", "expected"),
     [
         (4241, 4227, 1, "proved: with base's value 99 % of the growth disappears"),
         (
@@ -83,9 +83,9 @@ def proof(
     ],
 )
 def test_one_dispatch(
-    moved_bytes: int, restored_bytes: int, knobs: int, words: str
+    moved_bytes: int, restored_bytes: int, knobs: int, expected: str
 ) -> None:
-    assert knob_proof_words(proof(moved_bytes, restored_bytes, knobs)) == words
+    assert knob_proof_words(proof(moved_bytes, restored_bytes, knobs)) == expected
 
 
 def test_what_is_said_besides() -> None:
@@ -102,7 +102,7 @@ def test_what_is_said_besides() -> None:
         == "proved: with base's value 100 % of the growth disappears, and head has"
         " base's very code; `b` is not needed"
     )
-    three_unneeded = proof(100, 100, 2, others=("a", "b", "c"))
+    three_unneeded = proof(100, 100, 2, other_knobs=("a", "b", "c"))
     assert knob_proof_words(three_unneeded).endswith(
         "; `a`, `b` and `c` are not needed"
     )
@@ -121,7 +121,7 @@ def test_what_is_said_besides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("joint", "net_bytes", "words"),
+    ("joint", "net_bytes", "expected"),
     [
         (
             Proof(PROVED, 990, 1000, 3),
@@ -157,12 +157,12 @@ def test_what_is_said_besides() -> None:
         (Proof(NOT_TRIED, 0, 0, 0), 1000, "not tried"),
     ],
 )
-def test_a_root_cause(joint: Proof, net_bytes: int, words: str) -> None:
+def test_a_root_cause(joint: Proof, net_bytes: int, expected: str) -> None:
     assert (
         cause_proof_words(
             joint, knobs=1, dispatches=21, net_bytes=net_bytes, absolute_bytes=1000
         )
-        == words
+        == expected
     )
 
 

@@ -259,7 +259,7 @@ def test_a_run_time_that_cannot_be_is_refused(wrong: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head_us", "words", "meaning"),
+    ("head_us", "ratio_text", "meaning"),
     [
         (50.0, "0.50 [0.50, 0.50]", "faster"),
         (100.0, "1.00 [1.00, 1.00]", "no clear change"),
@@ -267,10 +267,10 @@ def test_a_run_time_that_cannot_be_is_refused(wrong: str) -> None:
         (1.0, "0.01 [0.01, 0.01]", "faster"),
     ],
 )
-def test_a_ratio_comes_from_its_pairs(head_us: float, words: str, meaning: str) -> None:
+def test_a_ratio_comes_from_its_pairs(head_us: float, ratio_text: str, meaning: str) -> None:
     time = build_run("m", "t", Run(True, "", price_of([(100.0, head_us)] * 12))).time
     assert time is not None
-    assert (ratio_words(time), tendency(time)) == (words, meaning)
+    assert (ratio_words(time), tendency(time)) == (ratio_text, meaning)
 
 
 def test_noise_around_one_is_no_clear_change() -> None:

@@ -70,7 +70,7 @@ def words_of(report: Report, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sentence",
     [
         (
             "; the sides first differ in configuration; the build is non-deterministic,"
@@ -92,12 +92,12 @@ def words_of(report: Report, path: Path) -> list[str]:
         "dispatch sites",
     ],
 )
-def test_all_three_say(drawn: list[str], said: str) -> None:
-    assert [said in re.sub(r" ([;.,:)])", r"\1", text) for text in drawn] == [True] * 3
+def test_all_three_say(drawn: list[str], sentence: str) -> None:
+    assert [sentence in re.sub(r" ([;.,:)])", r"\1", text) for text in drawn] == [True] * 3
 
 
 @pytest.mark.parametrize(
-    ("backend", "words"),
+    ("backend", "size_name"),
     [
         ("cuda", "PTX text"),
         ("metal-spirv", "shader source"),
@@ -106,21 +106,21 @@ def test_all_three_say(drawn: list[str], said: str) -> None:
     ],
 )
 def test_code_has_the_name_of_what_the_target_holds(
-    tmp_path: Path, backend: str, words: str
+    tmp_path: Path, backend: str, size_name: str
 ) -> None:
     targets = {**REPORT.head.targets, "llvm-cpu-x86_64": backend}
     base, head = (replace(side, targets=targets) for side in (REPORT.base, REPORT.head))
     comment, page, terminal = words_of(
         replace(REPORT, base=base, head=head), tmp_path / "report.json"
     )
-    assert f"dispatch component {words} stack frame" in comment
-    assert f" change {words} stack frame what differs" in page
+    assert f"dispatch component {size_name} stack frame" in comment
+    assert f" change {size_name} stack frame what differs" in page
     assert (
-        f"in encoder.layer.1.attention: {words} 2,001 → 3,990 B, stack frame"
+        f"in encoder.layer.1.attention: {size_name} 2,001 → 3,990 B, stack frame"
         in terminal
     )
     assert [
-        f"dispatch sites {words}, base → head" in text
+        f"dispatch sites {size_name}, base → head" in text
         for text in (comment, page, terminal)
     ] == [True] * 3
 

@@ -148,7 +148,7 @@ def with_text(change: Callable[[str], str]) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    ("data", "reason"),
     [
         (compressed(bytes(MOST_UNPACKED_IR_BYTES + 1)), "unpacks to more than 32 MiB"),
         (bytes(MOST_IR_BYTES + 1), "has more than 512 KiB"),
@@ -166,9 +166,9 @@ def with_text(change: Callable[[str], str]) -> bytes:
     ],
 )
 def test_a_file_that_is_not_ir_of_this_snapshot_is_refused(
-    data: bytes, why: str
+    data: bytes, reason: str
 ) -> None:
-    with pytest.raises(InputError, match=why):
+    with pytest.raises(InputError, match=reason):
         unpacked_ir(data, side(data), "x")
 
 

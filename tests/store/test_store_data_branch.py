@@ -220,7 +220,7 @@ def hook(origin: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("message", "line"),
     [
         ("no entry", "could not be pushed"),
         (
@@ -229,8 +229,8 @@ def hook(origin: Path, text: str) -> None:
         ),
     ],
 )
-def test_a_refusal_is_one_line(origin: Path, said: str, line: str) -> None:
-    hook(origin, f"echo {said}; exit 1")
+def test_a_refusal_is_one_line(origin: Path, message: str, line: str) -> None:
+    hook(origin, f"echo {message}; exit 1")
     with (
         branch(clone(origin, "one")) as store,
         pytest.raises(NetworkError, match=line) as caught,
@@ -240,7 +240,7 @@ def test_a_refusal_is_one_line(origin: Path, said: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("service", "status", "said"),
+    ("service", "status", "message"),
     [
         (
             "git-receive-pack",
@@ -271,7 +271,7 @@ def test_a_refusal_is_one_line(origin: Path, said: str, line: str) -> None:
     ],
 )
 def test_a_server_that_refuses_is_quoted_as_what_it_meant(
-    origin: Path, service: str, status: int, said: str
+    origin: Path, service: str, status: int, message: str
 ) -> None:
     """Over HTTP, by git's own words for the status."""
     path = clone(origin, "one")
@@ -282,13 +282,13 @@ def test_a_server_that_refuses_is_quoted_as_what_it_meant(
         server.refusals[service] = status
         with branch(path) as store, pytest.raises(NetworkError) as caught:
             store.save(entry(2), SNAPSHOT)
-    assert said in caught.value.line
+    assert message in caught.value.line
     assert ("may not" in caught.value.line) is (status == 403)
 
 
 @pytest.mark.parametrize("number", ["403", "401"])
 @pytest.mark.parametrize(
-    "words",
+    "template",
     [
         "hook 7{0}: the disk is full",
         "The requested URL returned error: {0} was never said",
@@ -298,15 +298,15 @@ def test_a_server_that_refuses_is_quoted_as_what_it_meant(
     ],
 )
 def test_a_number_in_other_words_is_no_missing_permission(
-    origin: Path, number: str, words: str
+    origin: Path, number: str, template: str
 ) -> None:
-    hook(origin, f"echo '{words.format(number)}'; exit 1")
+    hook(origin, f"echo '{template.format(number)}'; exit 1")
     with (
         branch(clone(origin, f"clone-{number}")) as store,
         pytest.raises(NetworkError) as caught,
     ):
         store.save(entry(int(number)), SNAPSHOT)
-    assert words.format(number) in caught.value.line
+    assert template.format(number) in caught.value.line
     assert "may not" not in caught.value.line and "token" not in caught.value.line
 
 
@@ -347,22 +347,22 @@ START = 1_767_571_200  # a Monday
 
 
 def at(
-    directory: Path, seconds: float, said: list[str], keep_days: int = 7
+    directory: Path, seconds: float, messages: list[str], keep_days: int = 7
 ) -> DataBranch:
     """The store at that time."""
     return DataBranch(
         Git(directory, Cancel()),
         keep_days=keep_days,
-        say=said.append,
+        say=messages.append,
         now=lambda: seconds,
     )
 
 
-def pushed(origin: Path, days: range, said: list[str], keep_days: int = 7) -> None:
+def pushed(origin: Path, days: range, messages: list[str], keep_days: int = 7) -> None:
     """A push at noon of each day, whose snapshot is like no other."""
     path = clone(origin, f"pushes-{days.start}")
     for day in days:
-        with at(path, START + day * DAY + DAY / 2, said, keep_days) as store:
+        with at(path, START + day * DAY + DAY / 2, messages, keep_days) as store:
             store.save(entry(day), replace(SNAPSHOT, notes=(str(day),)))
 
 
@@ -418,10 +418,10 @@ def test_a_push_of_somebody_else_is_never_lost_to_the_rewriting(origin: Path) ->
     with at(path, START + 42 * DAY, messages) as store:
         thin = store._rewritten
 
-        def meanwhile(*given: Any) -> str:
+        def meanwhile(*arguments: Any) -> str:
             with branch(other_clone) as second:
                 assert second.save(entry(900), SNAPSHOT)
-            return thin(*given)
+            return thin(*arguments)
 
         store._rewritten = meanwhile  # type: ignore
         assert store.save(entry(42), SNAPSHOT)

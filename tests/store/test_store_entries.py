@@ -43,19 +43,19 @@ def test_names() -> None:
 
 
 @given(snapshots())
-def test_there_and_back(found: Snapshot) -> None:
-    assert unpack(pack(found), "x") == kept(found)
+def test_there_and_back(side: Snapshot) -> None:
+    assert unpack(pack(side), "x") == kept(side)
 
 
 @given(snapshots())
-def test_what_is_kept_is_all_but_what_varies(found: Snapshot) -> None:
+def test_what_is_kept_is_all_but_what_varies(side: Snapshot) -> None:
     """To the letter of its JSON; and keeping twice is keeping once."""
-    plain = json.loads(to_json(found))
-    small = json.loads(to_json(kept(found)))
+    plain = json.loads(to_json(side))
+    small = json.loads(to_json(kept(side)))
     for cell in plain["cells"]:
         cell["families"] = [{**family, "varying": []} for family in cell["families"]]
     assert plain == small
-    assert kept(kept(found)) == kept(found)
+    assert kept(kept(side)) == kept(side)
 
 
 def test_cells_share_what_is_kept_of_their_program() -> None:
@@ -78,21 +78,21 @@ def test_the_cells_of_the_quick_suite_stay_small() -> None:
 
 
 @given(st.integers(0, len(PACKED) - 1))
-def test_torn(at: int) -> None:
+def test_torn(end: int) -> None:
     with pytest.raises(InputError, match="somewhere"):
-        unpack(PACKED[:at], "somewhere")
+        unpack(PACKED[:end], "somewhere")
 
 
 @given(st.integers(0, len(PACKED) - 1), st.integers(1, 255))
-def test_a_changed_byte(at: int, change: int) -> None:
+def test_a_changed_byte(offset: int, change: int) -> None:
     data = bytearray(PACKED)
-    data[at] ^= change
+    data[offset] ^= change
     with pytest.raises(InputError):
         unpack(bytes(data), "x")
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    ("data", "reason"),
     [
         (lzma.compress(bytes(65 << 20), preset=0), "64 MiB"),
         (PACKED + PACKED, "after its end"),
@@ -109,8 +109,8 @@ def test_a_changed_byte(at: int, change: int) -> None:
         (lzma.compress(b"{}", format=lzma.FORMAT_ALONE), "not a complete xz file"),
     ],
 )
-def test_what_is_no_snapshot(data: bytes, why: str) -> None:
-    with pytest.raises(InputError, match=why):
+def test_what_is_no_snapshot(data: bytes, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
         unpack(data, "x")
 
 

@@ -191,14 +191,14 @@ class Stage:
         sha: str,
         *,
         ref: str = "",
-        wanted: str = "auto",
+        chosen: str = "auto",
         **inputs: str,
     ) -> Ran:
         """The action, once, as the one job of a workflow, in a checkout of `sha` alone.
 
         A job that may compile gets no token.
         """
-        command = inputs.get("command", "auto") if wanted == "auto" else wanted
+        command = inputs.get("command", "auto") if chosen == "auto" else chosen
         if command not in AFTER_MEASURING and event != "workflow_run":
             inputs = {**inputs, "github_token": ""}
         self.runs += 1
@@ -240,7 +240,7 @@ class Stage:
             with redirect_stdout(printed):
                 code = act(
                     environ,
-                    command=wanted,
+                    command=chosen,
                     show=news,
                     cancel=self.cancel(),
                     read_command=read_command,

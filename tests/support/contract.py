@@ -55,16 +55,16 @@ def violations(traffic: list[Exchange]) -> list[str]:
     ]
 
 
-def _exchange(one: Exchange) -> Iterator[str]:
-    operation, match = _find(one["method"], one["path"])
+def _exchange(exchange: Exchange) -> Iterator[str]:
+    operation, match = _find(exchange["method"], exchange["path"])
     if operation is None or match is None:
-        yield f"{one['method']} {one['path']}: no such operation"
+        yield f"{exchange['method']} {exchange['path']}: no such operation"
         return
     for line in (
         *_path(operation, match),
-        *_query(operation, one),
-        *_body(operation, one),
-        *_response(operation, one),
+        *_query(operation, exchange),
+        *_body(operation, exchange),
+        *_response(operation, exchange),
     ):
         yield f"{operation.name}: {line}"
 
@@ -125,15 +125,15 @@ def _find(method: str, path: str) -> tuple[Operation | None, re.Match[str] | Non
     return None, None
 
 
-def _path(operation: Operation, found: re.Match[str]) -> Iterator[str]:
-    for name, text in found.groupdict().items():
+def _path(operation: Operation, match: re.Match[str]) -> Iterator[str]:
+    for name, text in match.groupdict().items():
         parameter = operation.parameters.get(("path", name))
         if parameter:
             yield from _text(f"path {name}", unquote(text), parameter["schema"])
 
 
-def _query(operation: Operation, one: Exchange) -> Iterator[str]:
-    for name, text in parse_qsl(one["query"], keep_blank_values=True):
+def _query(operation: Operation, exchange: Exchange) -> Iterator[str]:
+    for name, text in parse_qsl(exchange["query"], keep_blank_values=True):
         parameter = operation.parameters.get(("query", name))
         if parameter is None:
             yield f"unknown query parameter {name}"
@@ -160,21 +160,21 @@ def _typed(text: str, kind: str | None) -> Any:
         return text
 
 
-def _body(operation: Operation, one: Exchange) -> Iterator[str]:
+def _body(operation: Operation, exchange: Exchange) -> Iterator[str]:
     """Errors of the request body.
 
     One that GitHub refused is not held against the sender a second time.
     """
     content = (operation.body or {}).get("content", {}).get("application/json")
     if content is None:
-        if one["req_body"]:
+        if exchange["req_body"]:
             yield "sends a body, none is described"
         return
-    if one["status"] >= 400 or not (
-        one["req_body"] or (operation.body or {}).get("required")
+    if exchange["status"] >= 400 or not (
+        exchange["req_body"] or (operation.body or {}).get("required")
     ):
         return
-    yield from _json_body(one["req_body"], content["schema"])
+    yield from _json_body(exchange["req_body"], content["schema"])
 
 
 def _json_body(text: str, schema: Node) -> Iterator[str]:
@@ -199,20 +199,20 @@ def _known_keys(schema: Node) -> set[str]:
     return {key for part in (schema, *parts) for key in part.get("properties", ())}
 
 
-def _response(operation: Operation, one: Exchange) -> Iterator[str]:
-    if one.get("injected"):
+def _response(operation: Operation, exchange: Exchange) -> Iterator[str]:
+    if exchange.get("injected"):
         return
-    described = operation.responses.get(str(one["status"]))
+    described = operation.responses.get(str(exchange["status"]))
     if described is None:
-        if one["status"] not in _ANYWHERE and one["status"] < 500:
-            yield f"status {one['status']} is not described"
+        if exchange["status"] not in _ANYWHERE and exchange["status"] < 500:
+            yield f"status {exchange['status']} is not described"
         return
     content = resolve(described).get("content", {}).get("application/json")
-    if content is None and one["res_body"] and one["status"] < 300:
-        yield f"status {one['status']} has a body, none is described"
-    if content is not None and one["status"] < 300:
+    if content is None and exchange["res_body"] and exchange["status"] < 300:
+        yield f"status {exchange['status']} has a body, none is described"
+    if content is not None and exchange["status"] < 300:
         yield from _errors(
-            "response", content["schema"], json.loads(one["res_body"] or "null")
+            "response", content["schema"], json.loads(exchange["res_body"] or "null")
         )
 
 

@@ -43,8 +43,8 @@ class DirectCompile:
         assert done.returncode == 0, done.stderr[-2000:]
         return self
 
-    def _compiled(self, *more: str) -> subprocess.CompletedProcess[str]:
-        argv = [str(self.program), "-", "-o", "/dev/null", *self.argv, *more]
+    def _compiled(self, *flags: str) -> subprocess.CompletedProcess[str]:
+        argv = [str(self.program), "-", "-o", "/dev/null", *self.argv, *flags]
         text = self.model.read_text(encoding="utf-8")
         return subprocess.run(
             argv, input=text, capture_output=True, text=True, check=False

@@ -42,6 +42,6 @@ def function(name: str, body: list[str], arguments: int = 4) -> SourceText:
     return SourceText(name, text, "")
 
 
-def binary(result: int, operation: str, left: str, right: str) -> str:
+def binary(result: int, operation: str, first: str, second: str) -> str:
     """One line of the generic form."""
-    return f'  %{result} = "{operation}"({left}, {right}) : (f32, f32) -> f32'
+    return f'  %{result} = "{operation}"({first}, {second}) : (f32, f32) -> f32'

@@ -72,13 +72,13 @@ def collapsing(name: str, rows: int, columns: int) -> Region:
 
 
 def slicing(
-    name: str, size: int, at: tuple[int, int], kept: tuple[int, int], step: int = 1
+    name: str, size: int, offsets: tuple[int, int], lengths: tuple[int, int], step: int = 1
 ) -> Region:
     """A part of a matrix, squared."""
     type_ = f"tensor<{size}x{size}xi32>"
-    out = f"tensor<{kept[0]}x{kept[1]}xi32>"
+    out = f"tensor<{lengths[0]}x{lengths[1]}xi32>"
     body = (
-        f"      %s = tensor.extract_slice %x0[{at[0]}, {at[1]}] [{kept[0]}, {kept[1]}]"
+        f"      %s = tensor.extract_slice %x0[{offsets[0]}, {offsets[1]}] [{lengths[0]}, {lengths[1]}]"
         f" [{step}, 1] : {type_} to {out}\n"
     )
     body += generic(
@@ -141,8 +141,8 @@ WRITTEN = {
     "slice-step": Written(
         "offsets",
         (
-            slicing("a", size=16, at=(0, 3), kept=(4, 4), step=2),
-            slicing("b", size=16, at=(0, 3), kept=(4, 4), step=3),
+            slicing("a", size=16, offsets=(0, 3), lengths=(4, 4), step=2),
+            slicing("b", size=16, offsets=(0, 3), lengths=(4, 4), step=3),
         ),
         ("index",),
     ),
@@ -155,7 +155,7 @@ WRITTEN = {
         "static-shapes",
         (
             slicing("a", 16, (0, 3), (8, 4)),
-            slicing("b", size=20, at=(5, 1), kept=(6, 7), step=2),
+            slicing("b", size=20, offsets=(5, 1), lengths=(6, 7), step=2),
         ),
         ("index",) * 6,
     ),

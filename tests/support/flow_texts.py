@@ -99,7 +99,7 @@ class Region(NamedTuple):
         return f"    {result} = {called} : ({types}) -> {out}\n"
 
 
-def program(header: str, regions: Iterable[Region], more: str = "") -> str:
+def program(header: str, regions: Iterable[Region], additions: str = "") -> str:
     """Each region launched once, on inputs of its own; all results are given.
 
     `header`: the module's attributes and its device, as the compiler writes them for a
@@ -137,4 +137,4 @@ def program(header: str, regions: Iterable[Region], more: str = "") -> str:
         f"\n  util.func public @main({', '.join(arguments)}) -> ({views}) attributes"
         " {iree.abi.stub} {"
     )
-    return f"{header}{texts}{more}{public}\n{body}{ended}  }}\n}}\n"
+    return f"{header}{texts}{additions}{public}\n{body}{ended}  }}\n}}\n"

@@ -253,7 +253,7 @@ def many() -> FoldAudit:
         for model in first_audit.models
     ]
     all_cells = tuple(
-        sorted((*first_audit.cells, *cells), key=lambda one: (one.model, one.target))
+        sorted((*first_audit.cells, *cells), key=lambda row: (row.model, row.target))
     )
     return replace(first_audit, cells=all_cells)
 
@@ -287,9 +287,9 @@ def unmeasured() -> FoldAudit:
     )
 
 
-def hostile(words: tuple[str, ...] = HOSTILE) -> FoldAudit:
+def hostile(hostile_texts: tuple[str, ...] = HOSTILE) -> FoldAudit:
     """Every text that is not ours is hostile."""
-    names = sorted({word or "-" for word in words})
+    names = sorted({word or "-" for word in hostile_texts})
     cells = []
     for number, word in enumerate(names):
         for target in ("cuda", names[-number - 1]):
@@ -311,13 +311,13 @@ def hostile(words: tuple[str, ...] = HOSTILE) -> FoldAudit:
             }
             cells.append(replace(plain, **texts, **other_fields))
     unique = {(cell.model, cell.target): cell for cell in cells}
-    info = CompilerInfo(words[0], words[-1], words[0], words[0])
+    info = CompilerInfo(hostile_texts[0], hostile_texts[-1], hostile_texts[0], hostile_texts[0])
     fold_models = tuple(FoldModel(name, 9, 8, 4) for name in names)
     return FoldAudit(
         FOLD_SCHEMA,
         info,
-        words,
-        words[0],
+        hostile_texts,
+        hostile_texts[0],
         0.5,
         fold_models,
         tuple(unique[key] for key in sorted(unique)),

@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 def several(
-    of: st.SearchStrategy[T], most: int, **options: Any
+    of: st.SearchStrategy[T], most_values: int, **options: Any
 ) -> st.SearchStrategy[tuple[T, ...]]:
-    return st.lists(of, max_size=most, **options).map(tuple)
+    return st.lists(of, max_size=most_values, **options).map(tuple)
 
 
 def in_order(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(
-        sorted(values, key=lambda one: (one.model, getattr(one, "target", "")))
+        sorted(values, key=lambda value: (value.model, getattr(value, "target", "")))
     )
 
 
@@ -62,7 +62,7 @@ audits = st.builds(
     several(text, 2),
     text,
     st.none() | ratios,
-    several(models, 2, unique_by=lambda one: one.model).map(in_order),
-    several(cells, 4, unique_by=lambda one: (one.model, one.target)).map(in_order),
+    several(models, 2, unique_by=lambda model: model.model).map(in_order),
+    several(cells, 4, unique_by=lambda cell: (cell.model, cell.target)).map(in_order),
 )
 """Up to 4 cells and 2 models, in order."""

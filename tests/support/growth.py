@@ -46,7 +46,7 @@ def steps(action: Callable[[], object]) -> int:
 
 
 def cpu_growth(
-    made: Callable[[int], Input],
+    make_input: Callable[[int], Input],
     work: Callable[[Input], object],
     size: int,
     tries: int = 5,
@@ -58,8 +58,8 @@ def cpu_growth(
     What disturbs a measurement only ever adds to it. The size has to be large enough
     that what does not grow is little beside what does.
     """
-    small = made(2 * size // GROWTH)
-    large = made(2 * size)
+    small = make_input(2 * size // GROWTH)
+    large = make_input(2 * size)
     turns = 1
     while _cpu_seconds(small, work, turns) < _ENOUGH_CPU_SECONDS:
         turns *= 2

@@ -53,8 +53,8 @@ def study_of(*snapshots: Snapshot) -> Study:
     )
 
 
-def _name(found: Snapshot) -> str:
-    return release_in(found.compiler.spec) or found.compiler.version
+def _name(measured_side: Snapshot) -> str:
+    return release_in(measured_side.compiler.spec) or measured_side.compiler.version
 
 
 def history_of(study: Study) -> History:
@@ -73,14 +73,14 @@ def side(
 ) -> Snapshot:
     """A release in which these cells have these artifacts; None: it does not compile."""
 
-    def edit(key: CellKey, made: Cell) -> Cell | None:
+    def edit(key: CellKey, cell: Cell) -> Cell | None:
         if key not in sizes:
             return None
         size = sizes[key]
         if size is None:
-            return failed(made, "error: failed to distribute")
+            return failed(cell, "error: failed to distribute")
         return with_metrics(
-            made,
+            cell,
             **figures("artifact_bytes", size),
             executables=executables,
             compile_cpu_ms=3_000,
@@ -119,17 +119,17 @@ def eventful() -> History:
     return history_of(named_apart(variants))
 
 
-def hostile(words: Sequence[str] = HOSTILE) -> History:
+def hostile(texts: Sequence[str] = HOSTILE) -> History:
     """Every text that is not ours is hostile."""
-    names = tuple(sorted(dict.fromkeys(word for word in words if word)))
+    names = tuple(sorted(dict.fromkeys(word for word in texts if word)))
     targets = {f"t {word}": "llvm-cpu" for word in names[:2]}
 
-    def edit(key: CellKey, made: Cell) -> Cell:
+    def edit(key: CellKey, cell: Cell) -> Cell:
         index = names.index(key.model)
         if index % 3 == 0:
-            return replace(failed(made, "\n".join(names)), command=names[index])
+            return replace(failed(cell, "\n".join(names)), command=names[index])
         return replace(
-            over(made, 90_000) if index % 3 == 1 else grown(made, artifact_bytes=77),
+            over(cell, 90_000) if index % 3 == 1 else grown(cell, artifact_bytes=77),
             command=names[index],
         )
 
@@ -148,8 +148,8 @@ def hostile(words: Sequence[str] = HOSTILE) -> History:
     return history_of(named_apart([*evil, Variant(names[0], names[1], None, names[2])]))
 
 
-def _same(_key: CellKey, made: Cell) -> Cell:
-    return made
+def _same(_key: CellKey, cell: Cell) -> Cell:
+    return cell
 
 
 def _evil(number: int, word: str) -> CompilerInfo:
@@ -162,11 +162,11 @@ def long(count: int = 60, models: int = 4) -> History:
     names = tuple(f"model_{number}" for number in range(models))
 
     def at(number: int) -> Snapshot:
-        def edit(key: CellKey, made: Cell) -> Cell:
+        def edit(key: CellKey, cell: Cell) -> Cell:
             if key.model == "model_3" and 20 <= number < 24:
-                return failed(made, "error: failed to legalize")
+                return failed(cell, "error: failed to legalize")
             return grown(
-                made, artifact_bytes=(number // 10) * 100, executables=number // 30
+                cell, artifact_bytes=(number // 10) * 100, executables=number // 30
             )
 
         info = CompilerInfo(

@@ -75,12 +75,12 @@ def failed(
     model: str,
     target: str,
     variant: str,
-    why: str = "error: no",
+    reason: str = "error: no",
     status: str = "failed",
 ) -> Measured:
     """A cell that was not measured."""
     return Measured(
-        variant, Cell(model, target, status, failure=Failure("compile", why))
+        variant, Cell(model, target, status, failure=Failure("compile", reason))
     )
 
 
@@ -95,7 +95,7 @@ def lab(
     variants: tuple[Variant, ...] | None = None,
     machine: str = "",
     notes: tuple[str, ...] = (),
-    **asked: Any,
+    **fields: Any,
 ) -> Lab:
     """A result of these cells; `asked`: of the experiment."""
     columns = ("artifact_bytes", "executables", "dispatch_regions")
@@ -105,14 +105,14 @@ def lab(
             "question": "Which of them is smaller?",
             "columns": columns,
             "variants": (),
-            **asked,
+            **fields,
         }
     )
     sides = []
     for variant in variants if variants is not None else _variants(*names):
         variant_cells = sorted(
             (cell.cell for cell in cells if cell.variant == variant.name),
-            key=lambda each: each.key,
+            key=lambda row: row.key,
         )
         sides.append(
             replace(
@@ -204,6 +204,6 @@ def many() -> Lab:
     return lab(*cells, names=names, question=WRITABLE[0], notes=WRITABLE)
 
 
-def hash_of(*words: str) -> int:
+def hash_of(*texts: str) -> int:
     """A number that is the same in every run."""
-    return int(digest("".join(words))[:8], 16)
+    return int(digest("".join(texts))[:8], 16)

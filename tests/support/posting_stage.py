@@ -79,9 +79,9 @@ def zipped(
     return buffer.getvalue()
 
 
-def sides(base: Snapshot, head: Snapshot, **more: str | bytes) -> bytes:
+def sides(base: Snapshot, head: Snapshot, **named_files: str | bytes) -> bytes:
     """An artifact of two snapshots; `more` by file name with `_` for the dot."""
-    other_files = {name.replace("_", "."): data for name, data in more.items()}
+    other_files = {name.replace("_", "."): data for name, data in named_files.items()}
     return zipped(
         {"base.json": to_json(base), "head.json": to_json(head), **other_files}
     )
@@ -146,14 +146,14 @@ class Stage:
             CONFIG % (self.home / "store") + text
         )
 
-    def pull(self, head: str = HEAD, merge: str = MERGE, **more: Any) -> None:
+    def pull(self, head: str = HEAD, merge: str = MERGE, **fields: Any) -> None:
         """The pull request at this head."""
         self.hub.add_commit(merge, [BASE, head])
         pull_fields = {
             "merge_sha": merge,
             "base_sha": BASE,
             "head_repo": "mallory/repo",
-            **more,
+            **fields,
         }
         self.hub.add_pull(NUMBER, head, **pull_fields)
 
@@ -163,12 +163,12 @@ class Stage:
             Entry("default", snapshot.source.sha or "", "e" * 64), snapshot
         )
 
-    def upload(self, data: bytes, run_id: int = RUN, **more: Any) -> None:
-        self.hub.add_artifact(run_id, "code-size-measured-default-test", data, **more)
+    def upload(self, data: bytes, run_id: int = RUN, **fields: Any) -> None:
+        self.hub.add_artifact(run_id, "code-size-measured-default-test", data, **fields)
 
-    def grown(self, **more: Any) -> None:
+    def grown(self, **fields: Any) -> None:
         """A run that found 1,900 % more code."""
-        self.upload(sides(side(BASE), side(MERGE, 2_000_000)), **more)
+        self.upload(sides(side(BASE), side(MERGE, 2_000_000)), **fields)
 
     def post(
         self,

@@ -63,7 +63,7 @@ def offered(directory: Path, *releases: str) -> dict[str, str]:
 
 
 def bot(
-    *words: str | Path,
+    *arguments: str | Path,
     cwd: Path = ROOT,
     codes: Collection[int] = (0, 1),
     env: Mapping[str, str] = {},
@@ -73,7 +73,7 @@ def bot(
     Its exit code is one of `codes`.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **env}
-    argv = [sys.executable, "-m", "bot", *map(str, words)]
+    argv = [sys.executable, "-m", "bot", *map(str, arguments)]
     done = subprocess.run(
         argv,
         cwd=cwd,

@@ -150,44 +150,44 @@ def cell(key: CellKey, backend: str, dispatches: int = 3) -> Cell:
     )
 
 
-def with_metrics(found: Cell, **values: int | None) -> Cell:
+def with_metrics(original: Cell, **values: int | None) -> Cell:
     """The cell with other metrics, and so another artifact."""
-    changed: Metrics = {**found.metrics, **values}
+    changed: Metrics = {**original.metrics, **values}
     return replace(
-        found,
+        original,
         metrics=changed,
-        artifact_digest=digest(f"{found.artifact_digest}{sorted(values.items())}"),
+        artifact_digest=digest(f"{original.artifact_digest}{sorted(values.items())}"),
     )
 
 
-def grown(found: Cell, **steps: int) -> Cell:
+def grown(original: Cell, **steps: int) -> Cell:
     """The cell with metrics that grew by these steps, where it has them."""
     return with_metrics(
-        found,
+        original,
         **{
             i: v + step
             for i, step in steps.items()
-            if (v := found.value(i)) is not None
+            if (v := original.value(i)) is not None
         },
     )
 
 
 def failed(
-    found: Cell, message: str, stage: str = "compile", exit_code: int | None = 1
+    original: Cell, message: str, stage: str = "compile", exit_code: int | None = 1
 ) -> Cell:
     """The cell as one that does not compile."""
     return Cell(
-        found.model,
-        found.target,
+        original.model,
+        original.target,
         "failed",
         failure=Failure(stage, message, exit_code),
-        command=found.command,
+        command=original.command,
     )
 
 
-def over(found: Cell, figure_bytes: int) -> Cell:
+def over(original: Cell, figure_bytes: int) -> Cell:
     """The cell as one that the stack gate refuses."""
-    measured = with_metrics(found, stack_alloca_bytes=figure_bytes)
+    measured = with_metrics(original, stack_alloca_bytes=figure_bytes)
     failure = Failure(
         stage="stack-limit",
         message=GATE.format(figure_bytes),
@@ -200,7 +200,7 @@ def over(found: Cell, figure_bytes: int) -> Cell:
 
 def snapshot(
     version: str,
-    edit: Edit = lambda _key, found: found,
+    edit: Edit = lambda _key, match: match,
     models: tuple[str, ...] = MODELS,
     targets: Mapping[str, str] = TARGETS,
     dispatches: int = 3,
@@ -240,17 +240,17 @@ def unsupported(side: Snapshot) -> Snapshot:
         Cell(model, "vmvx-inline", "unsupported", failure=reason)
         for model in side.models
     ]
-    all_cells = tuple(sorted((*side.cells, *cells), key=lambda found: found.key))
+    all_cells = tuple(sorted((*side.cells, *cells), key=lambda match: match.key))
     return replace(
         side, cells=all_cells, targets={**side.targets, "vmvx-inline": "vmvx-inline"}
     )
 
 
 def finding(
-    delta: CellDelta, metric: str | None, level: Level, said: tuple[str, str, str]
+    delta: CellDelta, metric: str | None, level: Level, judgement: tuple[str, str, str]
 ) -> Finding:
     """A finding; `said` is rule, kind and limit."""
-    rule, kind, limit = said
+    rule, kind, limit = judgement
     if metric is None:
         return Finding(
             key=delta.key,
@@ -359,7 +359,7 @@ def report(base: Snapshot, head: Snapshot, notes: tuple[str, ...] = ()) -> Repor
     )
 
 
-def _usual(key: CellKey, found: Cell) -> Cell:
+def _usual(key: CellKey, original: Cell) -> Cell:
     """What both sides have in common: the gate refuses BERT and GPT-2 on the CPU, vit does not fit rocm."""
     if key.model in (
         "bert_l4_f32_s128",
@@ -367,53 +367,53 @@ def _usual(key: CellKey, found: Cell) -> Cell:
         "gpt2_f32_dyn",
     ) and key.target.startswith("llvm-cpu"):
         return over(
-            found,
+            original,
             {"bert_l4_f32_s128": 73_728, "bert_l4_f32_dyn": 138_752}.get(
                 key.model, 144_896
             ),
         )
     if key == CellKey("vit_l4_f32_224", "rocm"):
         return failed(
-            found,
+            original,
             "error: uses 81920 bytes of shared memory; exceeded the limit of 65536"
             " bytes",
         )
     if key.model.endswith("int8_tosa") and key.target == "metal-spirv":
         return failed(
-            found, "error: 'spirv.SDot' op requires SPIR-V 1.6 for DotProduct"
+            original, "error: 'spirv.SDot' op requires SPIR-V 1.6 for DotProduct"
         )
-    return found
+    return original
 
 
-def _old(key: CellKey, found: Cell) -> Cell:
+def _old(key: CellKey, original: Cell) -> Cell:
     if key.model == "mobilenet_v1_int8_tosa" and key.target in ("cuda", "vmvx"):
         return failed(
-            found,
+            original,
             "error: 'tosa.rescale' op failed to verify that double rounding is only for"
             " scale32",
         )
     if key == CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64"):
         return with_metrics(
-            _usual(key, found),
+            _usual(key, original),
             artifact_bytes=50_438,
             executable_bytes=31_000,
             executables=36,
         )
-    return _usual(key, found)
+    return _usual(key, original)
 
 
-def _regressed(key: CellKey, found: Cell) -> Cell:
+def _regressed(key: CellKey, original: Cell) -> Cell:
     rng = random.Random(f"head {key}")
-    usual = _usual(key, found)
+    usual = _usual(key, original)
     luck = rng.random()
     if key == CellKey("mobilenet_v1_f32_224", "llvm-cpu-x86_64"):
         return with_metrics(
             usual, artifact_bytes=83_990, executable_bytes=64_552, executables=36
         )
     if key == CellKey("whisper_tiny_encoder_f32", "rocm"):
-        return failed(found, REFUSED.format(key.model, key.model))
+        return failed(original, REFUSED.format(key.model, key.model))
     if key == CellKey("jax_mlp_train_step_f32", "llvm-cpu-aarch64"):
-        return over(found, 36_864)
+        return over(original, 36_864)
     if not usual.measured or luck < 0.35:
         return usual
     if luck > 0.85:
@@ -454,16 +454,16 @@ def usual() -> Report:
 def broken() -> Report:
     """Every cell of head fails, most of them with the same words."""
 
-    def edit(key: CellKey, found: Cell) -> Cell:
+    def edit(key: CellKey, original: Cell) -> Cell:
         if key.target == "rocm":
             return replace(
                 failed(
-                    found,
+                    original,
                     "Please report issues to the compiler's developers\nStack dump:\n0."
                     " args",
                 )
             )
-        return failed(found, REFUSED.format(key.model, key.model))
+        return failed(original, REFUSED.format(key.model, key.model))
 
     return report(snapshot("3.12.0"), snapshot("3.13.0", edit))
 
@@ -471,8 +471,8 @@ def broken() -> Report:
 def broken_on_both() -> Report:
     """Nothing compiles on either side."""
 
-    def edit(_key: CellKey, found: Cell) -> Cell:
-        return failed(found, "error: unknown option", "option")
+    def edit(_key: CellKey, original: Cell) -> Cell:
+        return failed(original, "error: unknown option", "option")
 
     return report(snapshot("3.12.0", edit), snapshot("3.13.0", edit))
 
@@ -485,13 +485,13 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
     }
     kept_key = CellKey("bert_l4_f32_dyn", "llvm-cpu-x86_64")
 
-    def edit(key: CellKey, found: Cell) -> Cell | None:
+    def edit(key: CellKey, original: Cell) -> Cell | None:
         if key == timeout:
             failure = Failure("timeout", "not finished after 1800 s")
             return Cell(
-                key.model, key.target, "timeout", failure=failure, command=found.command
+                key.model, key.target, "timeout", failure=failure, command=original.command
             )
-        return None if (key in gone if gone else key != kept_key) else found
+        return None if (key in gone if gone else key != kept_key) else original
 
     base = snapshot("3.12.0", _same, MODELS[:2], targets)
     head = snapshot("3.13.0", edit, MODELS[:2], targets)
@@ -499,8 +499,8 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
     return replace(built, verdict=judge(built.deltas, []))
 
 
-def _same(_key: CellKey, found: Cell) -> Cell:
-    return found
+def _same(_key: CellKey, original: Cell) -> Cell:
+    return original
 
 
 def no_baseline() -> Report:
@@ -539,28 +539,28 @@ HOSTILE = (
 )
 
 
-def hostile(words: tuple[str, ...] = HOSTILE) -> Report:
+def hostile(texts: tuple[str, ...] = HOSTILE) -> Report:
     """Every text that is not ours is hostile: names, diagnostics, commands, versions, rules."""
-    names = tuple(sorted(dict.fromkeys(words)))
-    targets = {f"t {word}": word for word in words[:6]}
+    names = tuple(sorted(dict.fromkeys(texts)))
+    targets = {f"t {word}": word for word in texts[:6]}
 
-    def head(key: CellKey, found: Cell) -> Cell:
-        evil = words[names.index(key.model) % len(words)]
+    def head(key: CellKey, original: Cell) -> Cell:
+        evil = texts[names.index(key.model) % len(texts)]
         if len(key.target) % 3 == 0:
-            return replace(failed(found, "\n".join(words)), command=evil)
-        return replace(grown(found, artifact_bytes=90_000), command=evil)
+            return replace(failed(original, "\n".join(texts)), command=evil)
+        return replace(grown(original, artifact_bytes=90_000), command=evil)
 
     base = snapshot("1", models=names, targets=targets)
     changed = snapshot("2", head, names, targets)
-    evil = words[0]
-    info = CompilerInfo(evil, words[-1], evil, evil)
+    evil = texts[0]
+    info = CompilerInfo(evil, texts[-1], evil, evil)
     built = report(
         replace(base, compiler=info),
-        replace(changed, compiler=info, flags=words, notes=words),
-        notes=words,
+        replace(changed, compiler=info, flags=texts, notes=texts),
+        notes=texts,
     )
     findings = tuple(
-        replace(f, rule=evil, limit=words[1 % len(words)], actual=evil)
+        replace(f, rule=evil, limit=texts[1 % len(texts)], actual=evil)
         for f in built.verdict.findings
     )
     return replace(
@@ -575,12 +575,12 @@ def huge(cells: int = 5_000) -> Report:
     """Very many cells, most of them changed."""
     models = tuple(f"model_{index:04}" for index in range(cells // len(TARGETS)))
 
-    def head(key: CellKey, found: Cell) -> Cell:
+    def head(key: CellKey, original: Cell) -> Cell:
         rng = random.Random(f"head {key}")
         if rng.random() < 0.03:
-            return failed(found, REFUSED.format(key.model, key.model))
+            return failed(original, REFUSED.format(key.model, key.model))
         return grown(
-            found,
+            original,
             artifact_bytes=rng.randint(-2_000, 9_000),
             executables=rng.randint(0, 1),
         )
@@ -600,17 +600,17 @@ def small() -> Report:
         "vmvx": "vmvx",
     }
 
-    def head(key: CellKey, found: Cell) -> Cell:
+    def head(key: CellKey, original: Cell) -> Cell:
         if key == CellKey("bert", "vmvx"):
-            return failed(found, REFUSED.format("bert", "bert"))
+            return failed(original, REFUSED.format("bert", "bert"))
         if key == CellKey("mobilenet", "llvm-cpu-x86_64"):
-            return with_metrics(found, artifact_bytes=83_990, executable_bytes=64_552)
-        return found
+            return with_metrics(original, artifact_bytes=83_990, executable_bytes=64_552)
+        return original
 
-    def base(key: CellKey, found: Cell) -> Cell:
+    def base(key: CellKey, original: Cell) -> Cell:
         if key == CellKey("mobilenet", "llvm-cpu-x86_64"):
-            return with_metrics(found, artifact_bytes=50_438, executable_bytes=31_000)
-        return found
+            return with_metrics(original, artifact_bytes=50_438, executable_bytes=31_000)
+        return original
 
     return report(
         snapshot("3.11.0", base, models, targets),

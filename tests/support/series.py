@@ -36,17 +36,17 @@ def figures(metric: str, value: int) -> dict[str, int]:
 def side(version: str, value: Value, metric: str = "artifact_bytes") -> Snapshot:
     """A snapshot in which the figure of KEY is this one, and all others are always the same."""
 
-    def edit(key: CellKey, found: Cell) -> Cell:
+    def edit(key: CellKey, cell: Cell) -> Cell:
         if key != KEY:
-            return found
+            return cell
         if value is None:
-            return failed(found, f"error: {version} refuses it")
+            return failed(cell, f"error: {version} refuses it")
         first, *later_values = value if isinstance(value, tuple) else (value,)
-        changed = with_metrics(found, **figures(metric, first))
+        changed = with_metrics(cell, **figures(metric, first))
         outcomes = (
             CompileOutcome(
                 "ok",
-                with_metrics(found, **figures(metric, later)).metrics,
+                with_metrics(cell, **figures(metric, later)).metrics,
                 f"{later:064x}",
             )
             for later in later_values
@@ -62,10 +62,10 @@ def side(version: str, value: Value, metric: str = "artifact_bytes") -> Snapshot
     return snapshot(version, edit, MODELS, TARGETS)
 
 
-def write(path: Path, made: Snapshot) -> Path:
+def write(path: Path, measured_side: Snapshot) -> Path:
     """One `snapshot.json`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(snapshot_lines(made)))
+    path.write_bytes(b"".join(snapshot_lines(measured_side)))
     return path
 
 

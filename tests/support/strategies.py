@@ -47,13 +47,13 @@ digests = st.sampled_from(["a" * 64, "b" * 64, "c" * 64])
 values = st.none() | st.integers(0, 3) | st.integers(0, LARGEST)
 
 
-def possible(found: dict[str, int | None]) -> dict[str, int | None]:
+def possible(figures: dict[str, int | None]) -> dict[str, int | None]:
     """Return the metrics without an artifact that is smaller than the sum of its parts."""
-    whole_bytes = found.get("artifact_bytes")
-    parts_bytes = sum(found.get(part) or 0 for part in ARTIFACT_PARTS)
+    whole_bytes = figures.get("artifact_bytes")
+    parts_bytes = sum(figures.get(part) or 0 for part in ARTIFACT_PARTS)
     if whole_bytes is None or whole_bytes >= parts_bytes:
-        return found
-    return {name: value for name, value in found.items() if name != "artifact_bytes"}
+        return figures
+    return {name: value for name, value in figures.items() if name != "artifact_bytes"}
 
 
 metrics = st.dictionaries(st.sampled_from(METRIC_IDS), values, max_size=6).map(possible)
@@ -115,7 +115,7 @@ outcomes = st.builds(CompileOutcome, st.just("ok"), metrics, digests) | st.just(
 
 
 @st.composite
-def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
+def cells(draw: st.DrawFn, key: CellKey, has_others: bool = False) -> Cell:
     """A cell that holds what its status allows: numbers where it was measured, a failure where it was refused.
 
     `others`: whether its command may have given something else as well.
@@ -151,7 +151,7 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
         artifact_digest=draw(st.none() | digests) if measured else None,
         reasons=draw(reasons) if measured else {},
         compiles=draw(st.integers(1, 3)),
-        others=tuple(draw(st.lists(outcomes, max_size=2))) if others else (),
+        others=tuple(draw(st.lists(outcomes, max_size=2))) if has_others else (),
         program=draw(st.none() | programs) if measured else None,
         families=tuple(draw(st.lists(families, max_size=1))) if measured else (),
         parts=parts if metric_values.get("artifact_bytes") else {},
@@ -159,7 +159,7 @@ def cells(draw: st.DrawFn, key: CellKey, others: bool = False) -> Cell:
 
 
 @st.composite
-def snapshots(draw: st.DrawFn, others: bool = False) -> Snapshot:
+def snapshots(draw: st.DrawFn, has_others: bool = False) -> Snapshot:
     """A snapshot of up to 3 models on up to 3 targets.
 
     Some of its planned cells may have been lost.
@@ -174,7 +174,7 @@ def snapshots(draw: st.DrawFn, others: bool = False) -> Snapshot:
     return Snapshot(
         compiler=draw(compilers),
         source=draw(sources),
-        cells=tuple(draw(cells(key, others)) for key in drawn_keys),
+        cells=tuple(draw(cells(key, has_others)) for key in drawn_keys),
         flags=tuple(draw(st.lists(text, max_size=2))),
         targets=targets,
         models=models,

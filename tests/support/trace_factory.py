@@ -36,7 +36,7 @@ def trace(*states: tuple[str, Counts] | tuple[str, Counts, str]) -> DispatchTrac
     return DispatchTrace(tuple(steps))
 
 
-def traced(side: Snapshot, more: int, passes: int = 60, word: str = "") -> Snapshot:
+def traced(side: Snapshot, added: int, passes: int = 60, word: str = "") -> Snapshot:
     """Every dispatch traced: from the half of MLIR's passes on each adds so many operations.
 
     Two are the machine's.
@@ -46,11 +46,11 @@ def traced(side: Snapshot, more: int, passes: int = 60, word: str = "") -> Snaps
         for number in range(passes // 2)
     )
     grown = (
-        (f"{word}pass-{number}", {f"arith.addi{word}": 40, "v.extract": more * number})
+        (f"{word}pass-{number}", {f"arith.addi{word}": 40, "v.extract": added * number})
         for number in range(passes // 2)
     )
     machine = (
-        (name, {f"MOV{word}": 20, "ADD": 5 + more}, MACHINE)
+        (name, {f"MOV{word}": 20, "ADD": 5 + added}, MACHINE)
         for name in ("isel", "greedy")
     )
     dispatch_trace = trace(*same, *grown, *machine)

@@ -203,17 +203,17 @@ class Play:
                 )
         return _EXPRESSION.sub(lambda match: values.get(match[1], "x"), text)
 
-    def checkout(self, machine: Machine, given: Mapping[str, str], sha: str) -> bool:
+    def checkout(self, machine: Machine, inputs: Mapping[str, str], sha: str) -> bool:
         """As actions/checkout with persist-credentials: false; False where there is no such ref."""
-        assert given["persist-credentials"] == "False"
-        top = machine.workspace / given.get("path", "")
+        assert inputs["persist-credentials"] == "False"
+        top = machine.workspace / inputs.get("path", "")
         top.mkdir(exist_ok=True)
-        depth = given.get("fetch-depth", "1")
-        ref = given.get("ref", sha)
+        depth = inputs.get("fetch-depth", "1")
+        ref = inputs.get("ref", sha)
         if not _SHA.fullmatch(ref):
             ref = f"refs/heads/{ref}"
         options = [] if depth == "0" else [f"--depth={depth}"]
-        options += [f"--filter={given['filter']}"] if "filter" in given else []
+        options += [f"--filter={inputs['filter']}"] if "filter" in inputs else []
         as_reader = ("-c", f"http.extraheader={header_of(machine.token)}")
         commands = [
             ["init", "-q"],
@@ -237,15 +237,15 @@ class Play:
     def bot(
         self,
         machine: Machine,
-        given: Mapping[str, str],
+        inputs: Mapping[str, str],
         event: str,
         payload: Payload,
         sha: str,
         ref: str,
     ) -> Run:
         (machine.home / "event.json").write_text(json.dumps(payload))
-        if self.cache is not None and given.get("command") == "measure":
-            given = {**given, "cache": str(self.cache)}
+        if self.cache is not None and inputs.get("command") == "measure":
+            inputs = {**inputs, "cache": str(self.cache)}
         plain = {
             name: value
             for name, value in os.environ.items()
@@ -253,7 +253,7 @@ class Play:
         }
         environment = {
             **plain,
-            **input_variables(given),
+            **input_variables(inputs),
             **runner_variables(
                 machine.home,
                 hub=self.hub,
@@ -279,7 +279,7 @@ class Play:
         )
         summary = machine.home / "summary.md"
         summary_text = summary.read_text() if summary.exists() else ""
-        report = machine.workspace / given.get("out", "code-size-report")
+        report = machine.workspace / inputs.get("out", "code-size-report")
         return Run(
             code=done.returncode,
             log=done.stdout + done.stderr,

@@ -55,7 +55,7 @@ class Place:
         install_native(self.home / "fake" / "bin" / "iree-compile", fake)
         return fake
 
-    def measure(self, *more: str, config: str = CONFIG) -> Ran:
+    def measure(self, *options: str, config: str = CONFIG) -> Ran:
         (self.home / "alpha.mlir").write_text(MODEL.format("alpha"))
         (self.home / "c.yml").write_text(config)
         out = self.home / "head.json"
@@ -70,7 +70,7 @@ class Place:
             "--config",
             "c.yml",
         ]
-        argv += ["--out", out.name, "--jobs", "1", *(more or ("--cache", "cache"))]
+        argv += ["--out", out.name, "--jobs", "1", *(options or ("--cache", "cache"))]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         bot = subprocess.run(
             argv, cwd=self.home, env=environment, capture_output=True, text=True
@@ -96,9 +96,9 @@ TOO_LONG: Sequence[tuple[str, int, str, int]] = (
 )
 
 
-@pytest.mark.parametrize(("file", "size_bytes", "what", "most_bytes"), TOO_LONG)
+@pytest.mark.parametrize(("file", "size_bytes", "output_name", "most_bytes"), TOO_LONG)
 def test_what_a_compiler_writes_is_not_read_beyond_a_limit(
-    place: Place, file: str, size_bytes: int, what: str, most_bytes: int
+    place: Place, file: str, size_bytes: int, output_name: str, most_bytes: int
 ) -> None:
     place.compiler(
         {
@@ -108,7 +108,7 @@ def test_what_a_compiler_writes_is_not_read_beyond_a_limit(
         }
     )
     ran = place.measure()
-    message = f"{what} has {size_bytes:,} bytes, and the limit is {most_bytes:,}"
+    message = f"{output_name} has {size_bytes:,} bytes, and the limit is {most_bytes:,}"
     assert ran.code == 0, ran.said
     row = ran.cells["llvm-cpu-x86_64"]
     assert (row["status"], row["failure"]["stage"], row["failure"]["message"]) == (

@@ -81,12 +81,12 @@ def play(stage: Stage) -> Iterator[Play]:
     stage.hub.assert_contract()
 
 
-def hostile(stage: Stage, how: str) -> Path:
+def hostile(stage: Stage, attack: str) -> Path:
     """Make the compiler hostile; the file that has what its git saw."""
     record = stage.home / "seen"
     binary = stage.compiler("one").binary
     shebang, _, body = binary.read_text().partition("\n")
-    binary.write_text(f"{shebang}\n{HOSTILE}\nattack({how!r}, {str(record)!r})\n{body}")
+    binary.write_text(f"{shebang}\n{HOSTILE}\nattack({attack!r}, {str(record)!r})\n{body}")
     return record
 
 
@@ -108,11 +108,11 @@ def reviewed(play: Play, stage: Stage, files: dict[str, str | None]) -> tuple[in
     )
 
 
-@pytest.mark.parametrize("how", ["proxy", "program"])
+@pytest.mark.parametrize("attack", ["proxy", "program"])
 def test_no_step_with_a_token_that_writes_runs_where_a_hostile_compiler_ran(
-    stage: Stage, play: Play, how: str
+    stage: Stage, play: Play, attack: str
 ) -> None:
-    record = hostile(stage, how)
+    record = hostile(stage, attack)
     main = stage.main(baseline={"store": "auto"})
     assert pushed(play, main) == 0, play.runs["store"].log
     assert pushed_entries(stage) == [main]
@@ -129,7 +129,7 @@ def test_no_step_with_a_token_that_writes_runs_where_a_hostile_compiler_ran(
         ),
         "program": (measured.programs / "git").exists(),
     }
-    assert was_attacked[how], "the compiler did what it is here for"
+    assert was_attacked[attack], "the compiler did what it is here for"
     assert not measured.may_write and measured.handed == []
     for machine in (reported, play.machines["store"]):
         assert machine.may_write and list(machine.programs.iterdir()) == []

@@ -112,7 +112,7 @@ def test_symbol_tables_are_no_code_and_a_host_program_is_none_either(
 
 
 @pytest.mark.parametrize(
-    ("cell", "sizes", "name", "operation", "more"),
+    ("cell", "sizes", "name", "operation", "added_count"),
     [
         (
             ("bert_l4_f32_dyn", "x86_64", "main*dispatch_1_*"),
@@ -138,7 +138,7 @@ def test_the_pass_behind_a_large_dispatch_is_named(
     sizes: dict[str, int],
     name: str,
     operation: str,
-    more: int,
+    added_count: int,
 ) -> None:
     selected = [
         word
@@ -161,4 +161,4 @@ def test_the_pass_behind_a_large_dispatch_is_named(
         "base": True,
         "head": True,
     }
-    assert (answer["parts_at"], answer["operations"][operation]) == (name, more)
+    assert (answer["parts_at"], answer["operations"][operation]) == (name, added_count)

@@ -51,10 +51,10 @@ def asked(home: Path, *arguments: str) -> JsonRow:
     return read_json(home / "out/lab.json")
 
 
-def compiled(home: Path, command: str, *more: str, cwd: Path) -> Path:
+def compiled(home: Path, command: str, *options: str, cwd: Path) -> Path:
     """The artifact of a printed command, run where its paths are relative to, with further options."""
     compiler = shlex.quote(str(binary(COMPILER)))
-    line = command.replace("iree-compile -", f"{compiler} - {shlex.join(more)}", 1)
+    line = command.replace("iree-compile -", f"{compiler} - {shlex.join(options)}", 1)
     line = re.sub(
         r"-o \S+", f"-o {shlex.quote(str(home / 'again.vmfb'))}", line, count=1
     )

@@ -62,20 +62,20 @@ class Left:
 
     def compiler(
         self,
-        how: str = "waits",
+        behaviour: str = "waits",
         rules: Sequence[dict[str, str]] = (),
         name: str = "fake",
     ) -> FakeCompiler:
         fake = install(self.home / name, rules, templates=TEMPLATES)
         install_native(self.home / name / "bin" / "iree-compile", fake)
         shebang, _, body = fake.binary.read_text().partition("\n")
-        fake.binary.write_text(f"{shebang}\n{self.leave(how)}\n{body}")
+        fake.binary.write_text(f"{shebang}\n{self.leave(behaviour)}\n{body}")
         return fake
 
-    def leave(self, how: str) -> str:
+    def leave(self, behaviour: str) -> str:
         """The lines of Python that leave a program behind."""
         (self.home / "left").mkdir(exist_ok=True)
-        return f"{LEAVE}\nleave({str(self.home / 'left')!r}, {how!r})\n"
+        return f"{LEAVE}\nleave({str(self.home / 'left')!r}, {behaviour!r})\n"
 
     def start(
         self, *command: str, under: Sequence[str] = (), config: str = CONFIG
@@ -98,8 +98,8 @@ class Left:
             argv, cwd=self.home, env=environment, stderr=subprocess.PIPE, text=True
         )
 
-    def run(self, *command: str, **how: Any) -> tuple[int, str]:
-        started = self.start(*command, **how)
+    def run(self, *command: str, **options: Any) -> tuple[int, str]:
+        started = self.start(*command, **options)
         _, printed = started.communicate(timeout=120)
         return started.returncode, printed
 

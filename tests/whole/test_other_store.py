@@ -294,8 +294,8 @@ def test_other_commands_refuse_the_token_of_the_store(
 def test_a_store_elsewhere_needs_its_token_and_the_token_needs_a_store_elsewhere(
     stage: Stage,
 ) -> None:
-    def run(sha: str, **given: str) -> Ran:
-        return stage.run("push", push_event(sha), sha, ref="refs/heads/main", **given)
+    def run(sha: str, **inputs: str) -> Ran:
+        return stage.run("push", push_event(sha), sha, ref="refs/heads/main", **inputs)
 
     sha = main(stage)
     measured = run(sha, command="measure", baselines="none")

@@ -42,13 +42,13 @@ def recipe(title: str, home: Path) -> None:
         path.write_text(text)
 
 
-def compared(home: Path, *words: str) -> dict[tuple[str, str], dict[str, Any]]:
+def compared(home: Path, *arguments: str) -> dict[tuple[str, str], dict[str, Any]]:
     argv = [
         sys.executable,
         "-m",
         "bot",
         "compare",
-        *words,
+        *arguments,
         "--out",
         str(home / "out"),
         "--cache",

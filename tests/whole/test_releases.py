@@ -37,10 +37,10 @@ def home(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Path:
     return home
 
 
-def run(home: Path, file: str, *words: str) -> dict[str, Any]:
+def run(home: Path, file: str, *arguments: str) -> dict[str, Any]:
     """The file that a command writes."""
     links = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(home / "links")}
-    bot(*words, "--quiet", "--cache", "cache", cwd=home, env=links)
+    bot(*arguments, "--quiet", "--cache", "cache", cwd=home, env=links)
     answer: dict[str, Any] = json.loads((home / "out" / file).read_bytes())
     return answer
 

@@ -49,7 +49,7 @@ class Room:
         write_wheel(self.folder / wheel_name(), files)
         return fake
 
-    def command(self, *more: str) -> list[str]:
+    def command(self, *options: str) -> list[str]:
         wheel = str(self.folder / wheel_name())
         arguments = [
             "--compiler",
@@ -60,7 +60,7 @@ class Room:
             str(self.cache),
             "--out",
             "head.json",
-            *more,
+            *options,
         ]
         return [sys.executable, "-m", "bot", "measure", *arguments]
 
@@ -72,10 +72,10 @@ class Room:
         }
 
     def run(
-        self, *more: str, umask: int = -1, temporary: Path | None = None
+        self, *options: str, umask: int = -1, temporary: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(*more),
+            self.command(*options),
             cwd=self.folder,
             env=self.environment(temporary),
             umask=umask,

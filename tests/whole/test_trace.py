@@ -164,7 +164,7 @@ def test_the_terminal_says_what_parts_them_and_how_to_see_it(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--model", "*", "--target", "x86_64", "--dispatch", "x"), "2 builds match"),
         (
@@ -188,10 +188,10 @@ def test_what_is_not_one_dispatch_is_refused(
     home: Path,
     capsys: pytest.CaptureFixture[str],
     arguments: tuple[str, ...],
-    said: str,
+    message: str,
 ) -> None:
     printed = asked(home, capsys, *arguments, code=2)
-    assert said in printed
+    assert message in printed
     assert len(printed.strip().splitlines()[-1]) < 400
 
 
@@ -325,9 +325,9 @@ def test_the_pass_that_forms_other_dispatches_is_named(
     assert f"{lone}: is only on head, and has no counterpart" in message
 
 
-@pytest.mark.parametrize("wanted", ["a:b*", "head:a:b*", "base:dispatch_0"])
+@pytest.mark.parametrize("pattern", ["a:b*", "head:a:b*", "base:dispatch_0"])
 def test_a_colon_in_a_name_is_no_side(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], wanted: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pattern: str
 ) -> None:
     """Nor an emoji; the compiler prints no pass over such a name, and that is what is said."""
     function = (
@@ -341,12 +341,12 @@ def test_a_colon_in_a_name_is_no_side(
         "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [vmvx]\n",
         encoding="utf-8",
     )
-    cell = ("--model", "m", "--target", "vmvx", "--dispatch", wanted)
+    cell = ("--model", "m", "--target", "vmvx", "--dispatch", pattern)
     assert main(["trace", *SIDES, "--config", str(tmp_path / "c.yml"), *cell]) == 5
     captured = capsys.readouterr()
     assert "a:b_dispatch_0" in captured.out
     assert (
-        f"{wanted} of m on vmvx: was not traced: base: the compiler printed no pass"
+        f"{pattern} of m on vmvx: was not traced: base: the compiler printed no pass"
         " for it" in captured.err
     )
 

@@ -386,7 +386,7 @@ def test_libraries_of_other_formats_count_whole_and_those_of_the_system_like_any
 
 
 @pytest.mark.parametrize(
-    ("flag", "words"),
+    ("flag", "message"),
     [
         ("--output-format=vm-c", "--output-format is not a flag for a build"),
         (
@@ -411,7 +411,7 @@ def test_libraries_of_other_formats_count_whole_and_those_of_the_system_like_any
     ],
 )
 def test_a_flag_whose_output_is_not_measured_is_refused_by_name(
-    suite: Suite, flag: str, words: str
+    suite: Suite, flag: str, message: str
 ) -> None:
     for targets, options in (
         ({"x86": extended(flag)}, ()),
@@ -429,7 +429,7 @@ def test_a_flag_whose_output_is_not_measured_is_refused_by_name(
             *options,
             codes=(2,),
         )
-        assert words in done.stderr and "Traceback" not in done.stderr
+        assert message in done.stderr and "Traceback" not in done.stderr
         assert flag.partition("=")[0] in done.stderr
 
 

@@ -185,7 +185,7 @@ def get_permission(state: State, _request: Request, login: str) -> Reply:
 # Pull requests
 
 
-def pull(state: State, one: Pull, schema: str = "pull-request-simple") -> Json:
+def pull(state: State, pull_request: Pull, schema: str = "pull-request-simple") -> Json:
     def end(repo: str | None, branch: str, sha: str) -> Json:
         owner = (repo or "ghost/gone").partition("/")[0]
         whole = repository(state, repo, "repository") if repo else None
@@ -197,29 +197,29 @@ def pull(state: State, one: Pull, schema: str = "pull-request-simple") -> Json:
             "repo": whole,
         }
 
-    issue_url = f"{state.root}/issues/{one.number}"
+    issue_url = f"{state.root}/issues/{pull_request.number}"
     mergeable = (
-        {"mergeable": one.merge_sha is not None} if schema == "pull-request" else {}
+        {"mergeable": pull_request.merge_sha is not None} if schema == "pull-request" else {}
     )
     return skeleton(
         schema,
-        id=stable_id(f"pull {one.number}"),
-        number=one.number,
-        state=one.state,
-        locked=one.locked,
-        title=one.title,
-        user=user(state, one.login),
-        author_association=_association(state, one.login),
-        url=f"{state.root}/pulls/{one.number}",
+        id=stable_id(f"pull {pull_request.number}"),
+        number=pull_request.number,
+        state=pull_request.state,
+        locked=pull_request.locked,
+        title=pull_request.title,
+        user=user(state, pull_request.login),
+        author_association=_association(state, pull_request.login),
+        url=f"{state.root}/pulls/{pull_request.number}",
         issue_url=issue_url,
         comments_url=f"{issue_url}/comments",
-        html_url=f"https://github.com/{state.repo}/pull/{one.number}",
-        head=end(one.head_repo, one.head_branch, one.head_sha),
-        base=end(state.repo, one.base_ref, one.base_sha),
-        merge_commit_sha=one.merge_sha,
-        created_at=one.created_at,
-        merged_at=one.merged_at,
-        labels=[label(state, name) for name in state.labels.get(one.number, ())],
+        html_url=f"https://github.com/{state.repo}/pull/{pull_request.number}",
+        head=end(pull_request.head_repo, pull_request.head_branch, pull_request.head_sha),
+        base=end(state.repo, pull_request.base_ref, pull_request.base_sha),
+        merge_commit_sha=pull_request.merge_sha,
+        created_at=pull_request.created_at,
+        merged_at=pull_request.merged_at,
+        labels=[label(state, name) for name in state.labels.get(pull_request.number, ())],
         **mergeable,
     )
 
@@ -262,22 +262,22 @@ def list_pulls_of_commit(state: State, request: Request, sha: str) -> Reply:
 # Issues
 
 
-def issue(state: State, one: Issue) -> Json:
-    url = f"{state.root}/issues/{one.number}"
+def issue(state: State, fields: Issue) -> Json:
+    url = f"{state.root}/issues/{fields.number}"
     return skeleton(
         "issue",
-        id=stable_id(f"issue {one.number}"),
-        number=one.number,
-        title=one.title,
-        body=one.body,
-        state=one.state,
-        state_reason=one.state_reason,
-        user=user(state, one.login),
-        author_association=_association(state, one.login),
-        created_at=one.created_at,
-        updated_at=one.created_at,
+        id=stable_id(f"issue {fields.number}"),
+        number=fields.number,
+        title=fields.title,
+        body=fields.body,
+        state=fields.state,
+        state_reason=fields.state_reason,
+        user=user(state, fields.login),
+        author_association=_association(state, fields.login),
+        created_at=fields.created_at,
+        updated_at=fields.created_at,
         url=url,
-        html_url=f"https://github.com/{state.repo}/issues/{one.number}",
+        html_url=f"https://github.com/{state.repo}/issues/{fields.number}",
     )
 
 
@@ -286,7 +286,7 @@ def list_issues(state: State, request: Request) -> Reply:
     """Newest first; open ones, unless `state` says otherwise; `creator` is a login."""
     wanted_state = request.query.get("state", "open")
     creator = request.query.get("creator", "").casefold()
-    newest_first = sorted(state.issues.values(), key=lambda one: -one.number)
+    newest_first = sorted(state.issues.values(), key=lambda entry: -entry.number)
     named = [entry for entry in newest_first if creator in ("", entry.login.casefold())]
     return page_of(
         request,
@@ -330,21 +330,21 @@ def update_issue(state: State, request: Request, number: str) -> Reply:
     return Reply(200, issue(state, stored_issue))
 
 
-def comment(state: State, one: Comment) -> Json:
-    url = f"{state.root}/issues/comments/{one.id}"
+def comment(state: State, posted: Comment) -> Json:
+    url = f"{state.root}/issues/comments/{posted.id}"
     return skeleton(
         "issue-comment",
-        id=one.id,
-        node_id=f"IC_{one.id}",
-        body=one.body,
-        user=user(state, one.login),
-        author_association=_association(state, one.login),
-        created_at=one.created_at,
-        updated_at=one.updated_at,
+        id=posted.id,
+        node_id=f"IC_{posted.id}",
+        body=posted.body,
+        user=user(state, posted.login),
+        author_association=_association(state, posted.login),
+        created_at=posted.created_at,
+        updated_at=posted.updated_at,
         url=url,
-        issue_url=f"{state.root}/issues/{one.issue}",
+        issue_url=f"{state.root}/issues/{posted.issue}",
         html_url=(
-            f"https://github.com/{state.repo}/issues/{one.issue}#issuecomment-{one.id}"
+            f"https://github.com/{state.repo}/issues/{posted.issue}#issuecomment-{posted.id}"
         ),
     )
 
@@ -443,38 +443,38 @@ def list_events(state: State, request: Request, number: str) -> Reply:
     )
 
 
-def label_event(state: State, one: LabelEvent) -> Json:
+def label_event(state: State, happening: LabelEvent) -> Json:
     # the plainest of them
     schema = (
-        "labeled-issue-event" if one.label else "converted-note-to-issue-issue-event"
+        "labeled-issue-event" if happening.label else "converted-note-to-issue-issue-event"
     )
-    named = {"label": {"name": one.label, "color": "ededed"}} if one.label else {}
+    named = {"label": {"name": happening.label, "color": "ededed"}} if happening.label else {}
     about = {
-        "id": one.id,
-        "event": one.event,
-        "actor": user(state, one.login),
-        "created_at": one.created_at,
+        "id": happening.id,
+        "event": happening.event,
+        "actor": user(state, happening.login),
+        "created_at": happening.created_at,
     }
     return skeleton(
-        schema, url=f"{state.root}/issues/events/{one.id}", **about, **named
+        schema, url=f"{state.root}/issues/events/{happening.id}", **about, **named
     )
 
 
 # The artifacts of workflow runs
 
 
-def artifact(state: State, one: Artifact) -> Json:
-    url = f"{state.root}/actions/artifacts/{one.id}"
+def artifact(state: State, upload: Artifact) -> Json:
+    url = f"{state.root}/actions/artifacts/{upload.id}"
     return skeleton(
         "artifact",
-        id=one.id,
-        name=one.name,
-        size_in_bytes=len(one.zip_bytes),
+        id=upload.id,
+        name=upload.name,
+        size_in_bytes=len(upload.zip_bytes),
         url=url,
         archive_download_url=f"{url}/zip",
-        expired=one.expired,
-        created_at=one.created_at,
-        updated_at=one.created_at,
+        expired=upload.expired,
+        created_at=upload.created_at,
+        updated_at=upload.created_at,
     )
 
 
@@ -511,27 +511,27 @@ def download_artifact(state: State, _request: Request, number: str) -> Reply:
 # Check runs
 
 
-def check_run(state: State, one: CheckRun) -> Json:
-    url = f"{state.root}/check-runs/{one.id}"
-    output = one.fields.get("output") or {}
+def check_run(state: State, run: CheckRun) -> Json:
+    url = f"{state.root}/check-runs/{run.id}"
+    output = run.fields.get("output") or {}
     fields = {
         key: value
-        for key, value in one.fields.items()
+        for key, value in run.fields.items()
         if key not in ("output", "actions")
     }
     texts = {key: output.get(key) for key in ("title", "summary", "text")}
     return skeleton(
         "check-run",
-        id=one.id,
-        check_suite={"id": stable_id(one.fields["head_sha"])},
+        id=run.id,
+        check_suite={"id": stable_id(run.fields["head_sha"])},
         app=skeleton(
             "nullable-integration", slug="github-actions", name="GitHub Actions"
         ),
         url=url,
-        html_url=f"https://github.com/{state.repo}/runs/{one.id}",
+        html_url=f"https://github.com/{state.repo}/runs/{run.id}",
         output={
             **texts,
-            "annotations_count": len(one.annotations),
+            "annotations_count": len(run.annotations),
             "annotations_url": f"{url}/annotations",
         },
         **fields,
@@ -557,7 +557,7 @@ def update_check_run(state: State, request: Request, number: str) -> Reply:
     return Reply(200, check_run(state, check))
 
 
-def _merge_check_run(state: State, one: CheckRun, body: Json) -> None:
+def _merge_check_run(state: State, run: CheckRun, body: Json) -> None:
     """The call's fields over the earlier ones; its annotations behind the earlier ones."""
     output = dict(body.get("output") or {})
     annotations = output.pop("annotations", [])
@@ -575,18 +575,18 @@ def _merge_check_run(state: State, one: CheckRun, body: Json) -> None:
             422,
             f"Invalid request. Only {MAX_SUMMARY_CHARACTERS} characters are allowed.",
         )
-    one.annotations += annotations
-    one.fields |= {
+    run.annotations += annotations
+    run.fields |= {
         **body,
         **(
-            {"output": {**one.fields.get("output", {}), **output}}
+            {"output": {**run.fields.get("output", {}), **output}}
             if "output" in body
             else {}
         ),
     }
     if "conclusion" in body:
-        one.fields["status"] = "completed"
-        one.fields.setdefault("completed_at", state.now())
+        run.fields["status"] = "completed"
+        run.fields.setdefault("completed_at", state.now())
 
 
 @route("GET", r"/commits/(.+)/check-runs", "checks")

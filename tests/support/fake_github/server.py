@@ -165,12 +165,12 @@ class FakeGitHub:
         number: int,
         sha: str,
         parents: Sequence[str] = (),
-        at: str = "2026-01-02T00:00:00Z",
+        merged_at: str = "2026-01-02T00:00:00Z",
     ) -> None:
         """Somebody merges a pull request, which becomes this commit of its base branch."""
         with self.lock:
             self.state.add_commit(sha, parents, anew=False)
-        self.set_pull(number, state="closed", merge_sha=sha, merged_at=at)
+        self.set_pull(number, state="closed", merge_sha=sha, merged_at=merged_at)
 
     def add_issue(self, login: str, title: str, body: str) -> int:
         """An issue written by hand; its number."""
@@ -187,7 +187,7 @@ class FakeGitHub:
         with self.lock:
             self.state.has_issues = False
 
-    def change_base(self, number: int, base_ref: str, at: str, **changes: Any) -> None:
+    def change_base(self, number: int, base_ref: str, changed_at: str, **changes: Any) -> None:
         """Somebody gives a pull request another base branch; `changes` as in `set_pull`."""
         self.set_pull(number, base_ref=base_ref, **changes)
         with self.lock:
@@ -199,7 +199,7 @@ class FakeGitHub:
                     label="",
                     login=login,
                     event="base_ref_changed",
-                    created_at=at,
+                    created_at=changed_at,
                 )
             )
 
@@ -266,7 +266,7 @@ class FakeGitHub:
         method: str,
         path_regex: str,
         times: int,
-        what: Any,
+        reaction: Any,
         served: bool = False,
     ) -> None:
         with self.lock:
@@ -275,7 +275,7 @@ class FakeGitHub:
                     method=method,
                     path=re.compile(path_regex),
                     times=times,
-                    what=what,
+                    what=reaction,
                     served=served,
                 )
             )
