@@ -38,8 +38,13 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
                     cell, artifact_bytes=size, executable_bytes=size, **zeros
                 )
                 parts = {"executables/text": size}
-                shared = {"program": changed_cell.program, "traces": changed_cell.traces}
-                return replace(cell, dispatches=changed_cell.dispatches, parts=parts, **shared)
+                shared = {
+                    "program": changed_cell.program,
+                    "traces": changed_cell.traces,
+                }
+                return replace(
+                    cell, dispatches=changed_cell.dispatches, parts=parts, **shared
+                )
 
             write(
                 tmp_path / f"{name}.json",

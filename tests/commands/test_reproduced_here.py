@@ -29,7 +29,14 @@ def compared(folder: Path, *arguments: str) -> int:
         )
         install_native(folder / name / "iree-compile", fake)
     return main(
-        ["compare", "old/iree-compile", "new/iree-compile", "--cache", "cache", *arguments]
+        [
+            "compare",
+            "old/iree-compile",
+            "new/iree-compile",
+            "--cache",
+            "cache",
+            *arguments,
+        ]
     )
 
 

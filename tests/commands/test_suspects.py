@@ -161,7 +161,8 @@ def test_a_revision_that_nobody_has_is_told(
 ) -> None:
     answer = report(revisions, "--source", str(clone.directory))
     assert (
-        answer["notes"][-1] == f"the search for compiler commits stopped early: {reason}"
+        answer["notes"][-1]
+        == f"the search for compiler commits stopped early: {reason}"
     )
 
 

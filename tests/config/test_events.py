@@ -668,7 +668,10 @@ def test_files_that_are_no_payload(tmp_path: Path, data: bytes, complaint: str) 
     path.write_bytes(data)
     with pytest.raises(InputError) as caught:
         read_event({"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(path)})
-    assert (caught.value.what, caught.value.where) == (complaint, f"event payload {path}")
+    assert (caught.value.what, caught.value.where) == (
+        complaint,
+        f"event payload {path}",
+    )
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_event(
             {"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": str(tmp_path / "none")}

@@ -47,7 +47,13 @@ def ladder(
 
 def swapped(climbed: Ladder) -> Ladder:
     assert climbed.back is not None
-    return replace(climbed, head=climbed.base, base=climbed.head, climb=climbed.back, back=climbed.climb)
+    return replace(
+        climbed,
+        head=climbed.base,
+        base=climbed.head,
+        climb=climbed.back,
+        back=climbed.climb,
+    )
 
 
 DIVIDED = ladder(

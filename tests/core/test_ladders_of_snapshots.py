@@ -75,7 +75,9 @@ def test_a_snapshot_with_ladders_is_read_as_it_was_written() -> None:
         (replace(LADDER, head=Rung(101)), NAME, "ends at 101 B, not at its code_bytes"),
     ],
 )
-def test_an_impossible_ladder_is_refused(ladder: Ladder, name: str, message: str) -> None:
+def test_an_impossible_ladder_is_refused(
+    ladder: Ladder, name: str, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         from_json(text_of(head(ladder, name)))
 

@@ -110,7 +110,12 @@ sizes = st.integers(0, 1 << 40)
 def test_parts_and_rest_sum_to_the_whole(
     parts: dict[str, int], unattributed_bytes: int, code: int, vm: int
 ) -> None:
-    assert Reading("elf", sum(parts.values()) + unattributed_bytes, parts).unattributed_bytes == unattributed_bytes
+    assert (
+        Reading(
+            "elf", sum(parts.values()) + unattributed_bytes, parts
+        ).unattributed_bytes
+        == unattributed_bytes
+    )
     assert (
         ArtifactReading(
             artifact_bytes=code + vm + 7 + unattributed_bytes,

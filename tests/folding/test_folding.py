@@ -53,7 +53,9 @@ def executables(program: Path) -> int:
     return program.read_text(encoding="utf-8").count("flow.executable private")
 
 
-def made_one(each_stage: FoldStage, flow: Path, level: str, operands: tuple[str, ...]) -> Path:
+def made_one(
+    each_stage: FoldStage, flow: Path, level: str, operands: tuple[str, ...]
+) -> Path:
     """The folded program: all its executables are one group at this level, and none at a stricter one."""
     candidates = each_stage.groups(flow)
     names = tuple(candidates.entries)
@@ -73,7 +75,9 @@ def made_one(each_stage: FoldStage, flow: Path, level: str, operands: tuple[str,
     return folded
 
 
-def told_equal(each_stage: FoldStage, runtime: Runtime, before: Path, after: Path) -> None:
+def told_equal(
+    each_stage: FoldStage, runtime: Runtime, before: Path, after: Path
+) -> None:
     equal, note = each_stage.equal(runtime, before, after)
     assert equal is True and "prove nothing" not in note, note
 
@@ -291,7 +295,9 @@ def test_a_pair_that_differs_in_what_it_means_is_in_no_group(
     assert set(candidates.entries) == {"a", "b"} and not any(candidates.groups.values())
     reasons = left(each_stage, flow, ("a", "b"))
     assert len(reasons) == 1 and reasons[0][0] == ("a", "b") and reasons[0][1] == ALIKE
-    same_program = each_stage.written(program(each_stage.header, [first, first._replace(name="b")]))
+    same_program = each_stage.written(
+        program(each_stage.header, [first, first._replace(name="b")])
+    )
     assert each_stage.groups(same_program).groups["identical"] == (("a", "b"),), (
         "the pair differs in nothing else"
     )
@@ -331,7 +337,9 @@ def test_groups_of_a_request_that_do_not_match_are_left_with_a_reason(
 def test_an_executable_that_is_gone_by_then_is_left_and_the_rest_is_folded(
     each_stage: FoldStage,
 ) -> None:
-    flow = each_stage.written(program(each_stage.header, [adding("a"), adding("b", 5), adding("c", 7)]))
+    flow = each_stage.written(
+        program(each_stage.header, [adding("a"), adding("b", 5), adding("c", 7)])
+    )
     out, rewritten = each_stage.fold(flow, ("a", "b"), ("b", "c"), ("a", "c"))
     assert [group.members for group in rewritten.folded] == [("a", "b")]
     assert [group.members for group in rewritten.left] == [("b", "c"), ("a", "c")]
@@ -342,7 +350,9 @@ def test_an_executable_that_is_gone_by_then_is_left_and_the_rest_is_folded(
     assert each_stage.groups(out).entries == {"a": "a_entry", "c": "c_entry"}
 
 
-def test_an_executable_of_two_functions_or_exports_is_unfit(each_stage: FoldStage) -> None:
+def test_an_executable_of_two_functions_or_exports_is_unfit(
+    each_stage: FoldStage,
+) -> None:
     text = program(each_stage.header, [adding("a"), adding("b", 5)])
     helper = "      func.func private @helper() { return }\n"
     export = """    flow.executable.export public @other workgroups() -> (index, index, index) {
@@ -369,7 +379,9 @@ def test_an_executable_of_two_functions_or_exports_is_unfit(each_stage: FoldStag
         ]
 
 
-def test_a_site_that_may_launch_one_of_several_keeps_them(each_stage: FoldStage) -> None:
+def test_a_site_that_may_launch_one_of_several_keeps_them(
+    each_stage: FoldStage,
+) -> None:
     text = program(each_stage.header, [adding("a"), adding("b", 5)])
     single_entry = 'flow.dispatch @"a"::@"a_entry"('
     flow = each_stage.written(
@@ -383,22 +395,31 @@ def test_a_site_that_may_launch_one_of_several_keeps_them(each_stage: FoldStage)
     ]
 
 
-def test_an_executable_that_nothing_launches_is_not_folded(each_stage: FoldStage) -> None:
-    flow = each_stage.written(program(each_stage.header, [adding("a")], adding("b", 5).text))
+def test_an_executable_that_nothing_launches_is_not_folded(
+    each_stage: FoldStage,
+) -> None:
+    flow = each_stage.written(
+        program(each_stage.header, [adding("a")], adding("b", 5).text)
+    )
     assert each_stage.groups(flow).groups["constants"] == (("a", "b"),)
     assert left(each_stage, flow, ("a", "b")) == [
         (("a", "b"), "an executable is never launched")
     ]
 
 
-def refused(each_stage: FoldStage, home: Path, regions: list[Region], patch: str) -> str:
+def refused(
+    each_stage: FoldStage, home: Path, regions: list[Region], patch: str
+) -> str:
     """What a worker that rewrites wrongly says, and that the program it makes is not written."""
     script = home / "broken.py"
     script.write_text(
         BROKEN_WORKER.format(folder=str(IR_WORKER.parents[1]), patch=patch)
     )
     broken = Bindings(
-        each_stage.setup.toolchain.bindings, "", each_stage.setup.session.cancel, script=script
+        each_stage.setup.toolchain.bindings,
+        "",
+        each_stage.setup.session.cancel,
+        script=script,
     )
     flow = each_stage.written(program(each_stage.header, regions))
     worse = FoldStage(each_stage.setup, broken, each_stage.home)

@@ -483,7 +483,9 @@ def test_the_dearest_groups_are_dropped_until_the_others_are_worth_their_price(
     attempt, dropped, outcome = affordable(
         world.attempt(tuple(COSTS)), world.attempt, price, max_slowdown
     )
-    assert list(attempt.groups) == remaining and sorted([*remaining, *dropped]) == sorted(COSTS)
+    assert list(attempt.groups) == remaining and sorted(
+        [*remaining, *dropped]
+    ) == sorted(COSTS)
     assert isinstance(outcome, str) is (not remaining)
     for group, reason in dropped.items():
         is_dear = COSTS[group] > max_slowdown

@@ -216,7 +216,9 @@ def test_errors_import_nothing_of_the_bot() -> None:
 
 def test_one_module_spawns_processes() -> None:
     assert (
-        offenders(lambda name, imported: name != SPAWNER and within(imported, *SPAWNING))
+        offenders(
+            lambda name, imported: name != SPAWNER and within(imported, *SPAWNING)
+        )
         == []
     )
     calls = {
@@ -231,7 +233,9 @@ def test_one_module_spawns_processes() -> None:
 
 def test_only_the_system_reaches_the_network() -> None:
     def wrong(name: str, imported: str) -> bool:
-        reaches = within(imported, *NETWORK.split()) and not within(imported, *NO_NETWORK)
+        reaches = within(imported, *NETWORK.split()) and not within(
+            imported, *NO_NETWORK
+        )
         return reaches and not within(name, *REACHES_NETWORK)
 
     assert offenders(wrong) == []

@@ -85,7 +85,9 @@ def small_make(home: Path, repository: Path) -> str:
     """`make` for this repository, with the small suite, and an environment in which nothing has to be installed."""
     script(home / "venv/bin/code-size-bot", PROGRAM)
     (home / "venv/.installed").touch()
-    variables = f"VENV={home}/venv CONFIG={repository}/code-size.yml OUT={repository}/out"
+    variables = (
+        f"VENV={home}/venv CONFIG={repository}/code-size.yml OUT={repository}/out"
+    )
     return f'#!/bin/sh\nexec {shutil.which("make")} -C {ROOT} {variables} "$@"\n'
 
 

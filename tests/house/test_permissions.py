@@ -377,7 +377,9 @@ def test_every_job_of_every_workflow_is_here() -> None:
     assert set(JOBS) == ours
 
 
-@pytest.mark.parametrize(("file", "name"), list(JOBS), ids=lambda file_and_name: str(file_and_name))
+@pytest.mark.parametrize(
+    ("file", "name"), list(JOBS), ids=lambda file_and_name: str(file_and_name)
+)
 def test_a_job_has_the_permissions_that_it_uses_and_no_others(
     file: str, name: str
 ) -> None:

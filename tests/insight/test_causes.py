@@ -370,7 +370,9 @@ def test_what_was_not_read_gives_no_cause_but_the_reason(side: str) -> None:
 def _bound(cell: Cell, bound_text: str) -> Cell:
     """What is bound to its entry points."""
     assert cell.program is not None
-    sources = (replace(source, bound=whole(bound_text)) for source in cell.program.sources)
+    sources = (
+        replace(source, bound=whole(bound_text)) for source in cell.program.sources
+    )
     return replace(cell, program=replace(cell.program, sources=tuple(sources)))
 
 

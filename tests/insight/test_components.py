@@ -83,7 +83,9 @@ def cell(
     )
 
 
-def one(name: str, sites: int | None, code: int | None = None, **fields: Any) -> Dispatch:
+def one(
+    name: str, sites: int | None, code: int | None = None, **fields: Any
+) -> Dispatch:
     return Dispatch(f"x_{name}", name, sites=sites, code_bytes=code, **fields)
 
 
@@ -456,9 +458,9 @@ def test_every_place_has_one_name_and_every_dispatch_most_of_its_sites(
     place_names: list[str], original: Cell, globs: list[tuple[str, str]]
 ) -> None:
     names = name_places(frozenset(place_names), tuple(globs))
-    assert names.keys() == {place for place in place_names if any(split(place))} and all(
-        map(all, names.values())
-    )
+    assert names.keys() == {
+        place for place in place_names if any(split(place))
+    } and all(map(all, names.values()))
     names = naming(original, original, globs)
     assert original.program is not None
     for entry, best in where(original.program, names).items():

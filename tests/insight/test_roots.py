@@ -154,12 +154,15 @@ def test_clusters_partition_the_deltas_and_swapping_the_sides_negates(
 
 def _swapped(explanation: Explanation) -> Explanation:
     dispatches = tuple(
-        replace(delta, base=delta.head, head=delta.base) for delta in explanation.dispatches
+        replace(delta, base=delta.head, head=delta.base)
+        for delta in explanation.dispatches
     )
     return replace(
         explanation,
         dispatches=dispatches,
-        parts=tuple(replace(p, change_bytes=-p.change_bytes) for p in explanation.parts),
+        parts=tuple(
+            replace(p, change_bytes=-p.change_bytes) for p in explanation.parts
+        ),
     )
 
 
@@ -254,7 +257,8 @@ def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_trac
 ):
     def traced(base_bytes: int, head_bytes: int, **counts: int) -> DispatchDelta:
         return replace(
-            pair("codegen", base_bytes, head_bytes), passed=PassChange("iree-peel", counts)
+            pair("codegen", base_bytes, head_bytes),
+            passed=PassChange("iree-peel", counts),
         )
 
     traced_pairs = (

@@ -307,17 +307,23 @@ parts_of = st.dictionaries(
 
 
 def _sides(
-    dispatch_deltas: list[DispatchDelta], base_parts: dict[str, int], head_parts: dict[str, int]
+    dispatch_deltas: list[DispatchDelta],
+    base_parts: dict[str, int],
+    head_parts: dict[str, int],
 ) -> tuple[Cell, Cell]:
     base = made_of(base_parts, *(delta.base for delta in dispatch_deltas if delta.base))
-    return base, made_of(head_parts, *(delta.head for delta in dispatch_deltas if delta.head))
+    return base, made_of(
+        head_parts, *(delta.head for delta in dispatch_deltas if delta.head)
+    )
 
 
 def _headlined(
     dispatch_deltas: list[DispatchDelta], base: Cell, head: Cell, renamed: int = 0
 ) -> Explanation:
     return headlined(
-        Explanation(None, None, "", tuple(dispatch_deltas), renamed_bytes=renamed), base, head
+        Explanation(None, None, "", tuple(dispatch_deltas), renamed_bytes=renamed),
+        base,
+        head,
     )
 
 
@@ -343,7 +349,9 @@ def test_it_sums_to_the_artifacts_change_and_swapping_the_sides_negates(
     elif falls:
         size = abs(falls[result.cause or UNKNOWN])
         assert size == max(map(abs, falls.values())) and 2 * size >= whole
-    swapped = [replace(delta, base=delta.head, head=delta.base) for delta in dispatch_deltas]
+    swapped = [
+        replace(delta, base=delta.head, head=delta.base) for delta in dispatch_deltas
+    ]
     back = _headlined(swapped, head, base, -renamed)
     assert (back.cause, back.waterfall) == (
         result.cause,

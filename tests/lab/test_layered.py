@@ -46,7 +46,9 @@ def test_the_number_of_lines_grows_with_the_layers_alone(layers: int) -> None:
         ),
     ],
 )
-def test_a_text_that_has_no_layer_is_refused_with_its_line(text: str, reason: str) -> None:
+def test_a_text_that_has_no_layer_is_refused_with_its_line(
+    text: str, reason: str
+) -> None:
     with pytest.raises(NotLayered) as caught:
         with_layers(text, 2)
     assert str(caught.value) == reason

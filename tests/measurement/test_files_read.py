@@ -377,7 +377,11 @@ def build(home: Path, *flags: str, model: str = "model.mlir") -> PlannedCell:
     ],
 )
 def test_a_model_that_may_read_any_file_has_no_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, text: str, reason: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    text: str,
+    reason: str,
 ) -> None:
     monkeypatch.setenv(variable, "x")
     (tmp_path / "model.mlir").write_bytes(text.encode("latin-1"))

@@ -328,7 +328,8 @@ def merged(
     )
     reading = Reading("hsaco", 60, {}, in_artifact)
     return measure(
-        Products(bytes(200), "llvm-cpu", program=program, **products), read_as([reading])
+        Products(bytes(200), "llvm-cpu", program=program, **products),
+        read_as([reading]),
     ).dispatches
 
 

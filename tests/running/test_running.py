@@ -365,7 +365,10 @@ def test_how_one_of_two_ends(
     assert result.equal is equal and message in result.equal_note
     if "SEGV" in cases[1]:
         assert running.outputs_equal(good, good).equal is True
-        assert running.outputs_equal(bad, good) == (None, message.replace(AFTER, BEFORE))
+        assert running.outputs_equal(bad, good) == (
+            None,
+            message.replace(AFTER, BEFORE),
+        )
 
 
 def test_the_price_is_of_pairs(

@@ -115,7 +115,9 @@ def test_a_side_without_the_build_is_not_known_there(
     key = CellKey("bert", "vmvx")
     for lost in (None, "error: does not distribute in /srv/somebody/work/model.mlir"):
 
-        def edit(edited_key: CellKey, original: Cell, lost: str | None = lost) -> Cell | None:
+        def edit(
+            edited_key: CellKey, original: Cell, lost: str | None = lost
+        ) -> Cell | None:
             cell: Cell = counted(100, 32)(edited_key, original)
             if edited_key != key:
                 return cell

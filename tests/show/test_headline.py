@@ -271,9 +271,7 @@ def test_the_grid_draws_every_state() -> None:
         if state in ("newly-broken", "broken"):
             return make.failed(cell, "error")
         if state == "unmeasured":
-            return replace(
-                cell, status="unsupported", metrics={}, artifact_digest=None
-            )
+            return replace(cell, status="unsupported", metrics={}, artifact_digest=None)
         return (
             None
             if state == "removed"

@@ -409,7 +409,10 @@ def test_a_second_entry_point_of_an_executable_has_its_name_behind_it() -> None:
 def test_two_names_never_have_one_address(first: str, second: str) -> None:
     assert (segment(first) == segment(second)) == (first == second)
     assert re.fullmatch(r"[A-Za-z0-9._~%=-]{0,160}", segment(first))
-    assert "=" in segment(first) or unquote(segment(first), errors="surrogatepass") == first
+    assert (
+        "=" in segment(first)
+        or unquote(segment(first), errors="surrogatepass") == first
+    )
 
 
 @given(NAMES, NAMES, NAMES)

@@ -19,7 +19,10 @@ from bot.show.proofs import cause_proof_words, knob_proof_words, phase_proof_wor
 
 
 def proof(
-    moved_bytes: int, restored_bytes: int, knobs: int = 1, other_knobs: tuple[str, ...] = ()
+    moved_bytes: int,
+    restored_bytes: int,
+    knobs: int = 1,
+    other_knobs: tuple[str, ...] = (),
 ) -> KnobProof:
     return KnobProof(
         status=status_of(restored_bytes, moved_bytes),

@@ -267,7 +267,9 @@ def test_a_run_time_that_cannot_be_is_refused(wrong: str) -> None:
         (1.0, "0.01 [0.01, 0.01]", "faster"),
     ],
 )
-def test_a_ratio_comes_from_its_pairs(head_us: float, ratio_text: str, meaning: str) -> None:
+def test_a_ratio_comes_from_its_pairs(
+    head_us: float, ratio_text: str, meaning: str
+) -> None:
     time = build_run("m", "t", Run(True, "", price_of([(100.0, head_us)] * 12))).time
     assert time is not None
     assert (ratio_words(time), tendency(time)) == (ratio_text, meaning)

@@ -93,7 +93,9 @@ def words_of(report: Report, path: Path) -> list[str]:
     ],
 )
 def test_all_three_say(drawn: list[str], sentence: str) -> None:
-    assert [sentence in re.sub(r" ([;.,:)])", r"\1", text) for text in drawn] == [True] * 3
+    assert [sentence in re.sub(r" ([;.,:)])", r"\1", text) for text in drawn] == [
+        True
+    ] * 3
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,11 @@ def collapsing(name: str, rows: int, columns: int) -> Region:
 
 
 def slicing(
-    name: str, size: int, offsets: tuple[int, int], lengths: tuple[int, int], step: int = 1
+    name: str,
+    size: int,
+    offsets: tuple[int, int],
+    lengths: tuple[int, int],
+    step: int = 1,
 ) -> Region:
     """A part of a matrix, squared."""
     type_ = f"tensor<{size}x{size}xi32>"

@@ -311,7 +311,9 @@ def hostile(hostile_texts: tuple[str, ...] = HOSTILE) -> FoldAudit:
             }
             cells.append(replace(plain, **texts, **other_fields))
     unique = {(cell.model, cell.target): cell for cell in cells}
-    info = CompilerInfo(hostile_texts[0], hostile_texts[-1], hostile_texts[0], hostile_texts[0])
+    info = CompilerInfo(
+        hostile_texts[0], hostile_texts[-1], hostile_texts[0], hostile_texts[0]
+    )
     fold_models = tuple(FoldModel(name, 9, 8, 4) for name in names)
     return FoldAudit(
         FOLD_SCHEMA,

@@ -489,7 +489,11 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
         if key == timeout:
             failure = Failure("timeout", "not finished after 1800 s")
             return Cell(
-                key.model, key.target, "timeout", failure=failure, command=original.command
+                key.model,
+                key.target,
+                "timeout",
+                failure=failure,
+                command=original.command,
             )
         return None if (key in gone if gone else key != kept_key) else original
 
@@ -604,12 +608,16 @@ def small() -> Report:
         if key == CellKey("bert", "vmvx"):
             return failed(original, REFUSED.format("bert", "bert"))
         if key == CellKey("mobilenet", "llvm-cpu-x86_64"):
-            return with_metrics(original, artifact_bytes=83_990, executable_bytes=64_552)
+            return with_metrics(
+                original, artifact_bytes=83_990, executable_bytes=64_552
+            )
         return original
 
     def base(key: CellKey, original: Cell) -> Cell:
         if key == CellKey("mobilenet", "llvm-cpu-x86_64"):
-            return with_metrics(original, artifact_bytes=50_438, executable_bytes=31_000)
+            return with_metrics(
+                original, artifact_bytes=50_438, executable_bytes=31_000
+            )
         return original
 
     return report(

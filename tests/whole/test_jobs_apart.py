@@ -86,7 +86,9 @@ def hostile(stage: Stage, attack: str) -> Path:
     record = stage.home / "seen"
     binary = stage.compiler("one").binary
     shebang, _, body = binary.read_text().partition("\n")
-    binary.write_text(f"{shebang}\n{HOSTILE}\nattack({attack!r}, {str(record)!r})\n{body}")
+    binary.write_text(
+        f"{shebang}\n{HOSTILE}\nattack({attack!r}, {str(record)!r})\n{body}"
+    )
     return record
 
 

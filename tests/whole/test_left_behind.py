@@ -136,7 +136,9 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_a_compiler_left_behind_ends_with_it(left_programs: Left, command: str) -> None:
+def test_what_a_compiler_left_behind_ends_with_it(
+    left_programs: Left, command: str
+) -> None:
     left_programs.compiler()
     left_programs.compiler(name="other", rules=[{"do": "grow"}])
     code, printed = left_programs.run(*COMMANDS[command])
@@ -168,12 +170,17 @@ def test_on_github_it_ends_with_the_job_that_measures(tmp_path: Path) -> None:
     place.require_gone()
 
 
-def test_what_its_bindings_left_behind_ends_with_their_worker(left_programs: Left) -> None:
+def test_what_its_bindings_left_behind_ends_with_their_worker(
+    left_programs: Left,
+) -> None:
     files = entries(install(left_programs.home / "fake", templates=TEMPLATES))
     library = (
         f"{LIBRARIES}/_mlir.cpython-{PYTHON.removeprefix('cp')}-x86_64-linux-gnu.so"
     )
-    files |= {library: b"\x7fELF", "iree/compiler/ir.py": left_programs.leave("waits").encode()}
+    files |= {
+        library: b"\x7fELF",
+        "iree/compiler/ir.py": left_programs.leave("waits").encode(),
+    }
     write_wheel(left_programs.home / wheel_name(), files)
     code, printed = left_programs.run(
         "measure", "--compiler", wheel_name(), "--out", "head.json"
@@ -204,7 +211,9 @@ def test_what_a_compiler_left_behind_ends_with_an_interrupted_run(
     left_programs.require_gone()
 
 
-def test_one_that_starts_itself_anew_without_end_is_caught_up_with(left_programs: Left) -> None:
+def test_one_that_starts_itself_anew_without_end_is_caught_up_with(
+    left_programs: Left,
+) -> None:
     left_programs.compiler("runs-away")
     code, printed = left_programs.run(*MEASURE)
     assert code == 0, printed
@@ -214,7 +223,9 @@ def test_one_that_starts_itself_anew_without_end_is_caught_up_with(left_programs
 @pytest.mark.skipif(
     os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv"
 )
-def test_what_cannot_be_ended_fails_the_run_in_a_clear_line(left_programs: Left) -> None:
+def test_what_cannot_be_ended_fails_the_run_in_a_clear_line(
+    left_programs: Left,
+) -> None:
     """The program has become another user's, whose programs this one may not end."""
     left_programs.compiler("other-user")
     code, printed = left_programs.run(

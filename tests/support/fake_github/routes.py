@@ -199,7 +199,9 @@ def pull(state: State, pull_request: Pull, schema: str = "pull-request-simple") 
 
     issue_url = f"{state.root}/issues/{pull_request.number}"
     mergeable = (
-        {"mergeable": pull_request.merge_sha is not None} if schema == "pull-request" else {}
+        {"mergeable": pull_request.merge_sha is not None}
+        if schema == "pull-request"
+        else {}
     )
     return skeleton(
         schema,
@@ -214,12 +216,16 @@ def pull(state: State, pull_request: Pull, schema: str = "pull-request-simple") 
         issue_url=issue_url,
         comments_url=f"{issue_url}/comments",
         html_url=f"https://github.com/{state.repo}/pull/{pull_request.number}",
-        head=end(pull_request.head_repo, pull_request.head_branch, pull_request.head_sha),
+        head=end(
+            pull_request.head_repo, pull_request.head_branch, pull_request.head_sha
+        ),
         base=end(state.repo, pull_request.base_ref, pull_request.base_sha),
         merge_commit_sha=pull_request.merge_sha,
         created_at=pull_request.created_at,
         merged_at=pull_request.merged_at,
-        labels=[label(state, name) for name in state.labels.get(pull_request.number, ())],
+        labels=[
+            label(state, name) for name in state.labels.get(pull_request.number, ())
+        ],
         **mergeable,
     )
 
@@ -446,9 +452,15 @@ def list_events(state: State, request: Request, number: str) -> Reply:
 def label_event(state: State, happening: LabelEvent) -> Json:
     # the plainest of them
     schema = (
-        "labeled-issue-event" if happening.label else "converted-note-to-issue-issue-event"
+        "labeled-issue-event"
+        if happening.label
+        else "converted-note-to-issue-issue-event"
     )
-    named = {"label": {"name": happening.label, "color": "ededed"}} if happening.label else {}
+    named = (
+        {"label": {"name": happening.label, "color": "ededed"}}
+        if happening.label
+        else {}
+    )
     about = {
         "id": happening.id,
         "event": happening.event,

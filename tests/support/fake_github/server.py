@@ -187,7 +187,9 @@ class FakeGitHub:
         with self.lock:
             self.state.has_issues = False
 
-    def change_base(self, number: int, base_ref: str, changed_at: str, **changes: Any) -> None:
+    def change_base(
+        self, number: int, base_ref: str, changed_at: str, **changes: Any
+    ) -> None:
         """Somebody gives a pull request another base branch; `changes` as in `set_pull`."""
         self.set_pull(number, base_ref=base_ref, **changes)
         with self.lock:
