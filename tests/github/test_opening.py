@@ -116,11 +116,11 @@ BROKEN: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, str | None], s
 }
 
 
-@pytest.mark.parametrize("file_name", BROKEN)
+@pytest.mark.parametrize("mistake", BROKEN)
 def test_a_broken_file_is_named_as_the_repository_has_it(
-    stage: Stage, file_name: str
+    stage: Stage, mistake: str
 ) -> None:
-    files, keys, change, line = BROKEN[file_name]
+    files, keys, change, line = BROKEN[mistake]
     stage.main(files, **keys)
     ran = stage.pull(*stage.open_pull(change))
     assert ran.code == 2 and ran.error.startswith(line), ran.error

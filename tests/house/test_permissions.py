@@ -154,18 +154,18 @@ class Seen:
             assert not _baselines(stage)
 
 
-def review(calls: Seen) -> None:
+def review(recorder: Seen) -> None:
     """A pull request that fails, gets another commit, and the label of somebody."""
-    with calls.measuring(**BRANCH, states={"changed": "fail"}) as (stage, _):
+    with recorder.measuring(**BRANCH, states={"changed": "fail"}) as (stage, _):
         head, merge = stage.open_pull({"models/a.mlir": GROWN})
         assert stage.pull(head, merge).report.verdict.status == "fail"
         stage.hub.add_label(1, "code-size-approved", by="alice")
         assert stage.pull(head, merge).report.verdict.status == "warn"
 
 
-def measured(calls: Seen) -> None:
+def measured(recorder: Seen) -> None:
     """The job that compiles asks GitHub nothing: the checkout steps before it need the token to read."""
-    with calls.measuring(**BRANCH) as (stage, _):
+    with recorder.measuring(**BRANCH) as (stage, _):
         start = len(stage.hub.traffic)
         assert (
             stage.pull(
@@ -176,8 +176,8 @@ def measured(calls: Seen) -> None:
         assert stage.hub.traffic[start:] == []
 
 
-def stored(calls: Seen) -> None:
-    with calls.measuring(**BRANCH, states={"changed": "fail"}) as (stage, _):
+def stored(recorder: Seen) -> None:
+    with recorder.measuring(**BRANCH, states={"changed": "fail"}) as (stage, _):
         assert (
             stage.push(stage.origin.push_main("Merge", {"models/a.mlir": GROWN})).code
             == 0
@@ -198,16 +198,18 @@ def merged(
     return stage.run("push", sent, sha, ref=ref, **report_inputs)
 
 
-def after_merge(calls: Seen) -> None:
-    with calls.measuring(**BRANCH, states={"changed": "fail"}) as (stage, main):
+def after_merge(recorder: Seen) -> None:
+    with recorder.measuring(**BRANCH, states={"changed": "fail"}) as (stage, main):
         ran = merged(
             stage, stage.origin.push_main("Merge", {"models/a.mlir": GROWN}), main
         )
         assert (ran.code, ran.outputs["verdict"]) == (0, "fail"), ran.error
 
 
-def after_merge_with_an_issue(calls: Seen) -> None:
-    with calls.measuring(**BRANCH, states={"changed": "fail"}, after_merge="issue") as (
+def after_merge_with_an_issue(recorder: Seen) -> None:
+    with recorder.measuring(
+        **BRANCH, states={"changed": "fail"}, after_merge="issue"
+    ) as (
         stage,
         main,
     ):
@@ -220,15 +222,15 @@ def after_merge_with_an_issue(calls: Seen) -> None:
         assert len(stage.hub.issues) == 1
 
 
-def by_hand(calls: Seen) -> None:
-    with calls.measuring(**BRANCH) as (stage, main):
+def by_hand(recorder: Seen) -> None:
+    with recorder.measuring(**BRANCH) as (stage, main):
         stage.hub.add_pull(1, main)
         stage.origin.push_main("More", {"models/a.mlir": GROWN})
         assert stage.dispatch(base=main, pull_request="1").outputs["comment-url"]
 
 
-def prepared_by_hand(calls: Seen) -> None:
-    with calls.measuring(**BRANCH) as (stage, main):
+def prepared_by_hand(recorder: Seen) -> None:
+    with recorder.measuring(**BRANCH) as (stage, main):
         stage.open_pull({"models/a.mlir": GROWN})
         sent = event("workflow_dispatch.main")
         ref = "refs/heads/main"
@@ -243,8 +245,8 @@ def prepared_by_hand(calls: Seen) -> None:
         assert ran.code == 0, ran.error
 
 
-def prepared_elsewhere(calls: Seen) -> None:
-    with calls.elsewhere() as (stage, main):
+def prepared_elsewhere(recorder: Seen) -> None:
+    with recorder.elsewhere() as (stage, main):
         inputs = {"command": "prepare", "store_token": "store", "github_token": ""}
         assert (
             stage.run(
@@ -254,8 +256,8 @@ def prepared_elsewhere(calls: Seen) -> None:
         )
 
 
-def stored_elsewhere(calls: Seen) -> None:
-    with calls.elsewhere() as (stage, main):
+def stored_elsewhere(recorder: Seen) -> None:
+    with recorder.elsewhere() as (stage, main):
         for sha in (main, stage.origin.push_main("Merge", {"models/a.mlir": GROWN})):
             sent = push_event(sha)
             ref = "refs/heads/main"
@@ -270,8 +272,8 @@ def stored_elsewhere(calls: Seen) -> None:
             assert stage.run("push", sent, sha, ref=ref, **inputs).code == 0
 
 
-def planned(calls: Seen) -> None:
-    with calls.measuring(**BRANCH) as (stage, _):
+def planned(recorder: Seen) -> None:
+    with recorder.measuring(**BRANCH) as (stage, _):
         assert (
             stage.pull(
                 *stage.open_pull({"models/a.mlir": GROWN}), command="plan", shards="2"
@@ -280,8 +282,8 @@ def planned(calls: Seen) -> None:
         )
 
 
-def part(calls: Seen) -> None:
-    with calls.measuring(**BRANCH) as (stage, _):
+def part(recorder: Seen) -> None:
+    with recorder.measuring(**BRANCH) as (stage, _):
         assert (
             stage.pull(
                 *stage.open_pull({"models/a.mlir": GROWN}),
@@ -292,15 +294,15 @@ def part(calls: Seen) -> None:
         )
 
 
-def posted(calls: Seen) -> None:
-    with calls.posting() as stage:
+def posted(recorder: Seen) -> None:
+    with recorder.posting() as stage:
         assert stage.post().code == 0 and stage.conclusions == ["failure"]
         stage.hub.add_label(posting_stage.NUMBER, "code-size-approved", by="alice")
         assert stage.post().code == 0
 
 
-def summarized(calls: Seen) -> None:
-    with calls.measuring(GROWN, **BRANCH) as (stage, _):
+def summarized(recorder: Seen) -> None:
+    with recorder.measuring(GROWN, **BRANCH) as (stage, _):
         ran = stage.dispatch(command="weekly")
         assert ran.code == 0 and "builds of 2 grew over" in ran.summary, ran.error
 
@@ -320,14 +322,14 @@ def command_needs() -> Mapping[str, set[str]]:
 
 
 def of_command(job: str) -> Callable[[Seen], None]:
-    def story(calls: Seen) -> None:
-        calls.needs |= command_needs()[job]
+    def story(recorder: Seen) -> None:
+        recorder.needs |= command_needs()[job]
 
     return story
 
 
-def published(calls: Seen) -> None:
-    with calls.measuring(**BRANCH) as (stage, main):
+def published(recorder: Seen) -> None:
+    with recorder.measuring(**BRANCH) as (stage, main):
         assert stage.dispatch(main, command="pages").code == 0
 
 

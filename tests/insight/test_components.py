@@ -89,9 +89,9 @@ def one(
     return Dispatch(f"x_{name}", name, sites=sites, code_bytes=code, **fields)
 
 
-def parts_of(original: Cell) -> dict[str, Amounts]:
+def parts_of(measured_cell: Cell) -> dict[str, Amounts]:
     """By full name."""
-    return {part.name: part.head for part in tree(original, original)}
+    return {part.name: part.head for part in tree(measured_cell, measured_cell)}
 
 
 def moved(base: Cell, head: Cell, globs: Sections = ()) -> tuple[ComponentDelta, ...]:
@@ -326,9 +326,9 @@ MANY = 9 * 10**15
     ],
 )
 def test_amounts_of_one_cell(
-    original: Cell, parts: dict[str, tuple[int | None, ...]]
+    measured_cell: Cell, parts: dict[str, tuple[int | None, ...]]
 ) -> None:
-    assert parts_of(original) == {
+    assert parts_of(measured_cell) == {
         name: Amounts(*amounts) for name, amounts in parts.items()
     }
 
@@ -455,18 +455,18 @@ def test_parts_sum_to_the_whole_and_swapping_negates(
 
 @given(st.lists(places, max_size=8), cells, sections)
 def test_every_place_has_one_name_and_every_dispatch_most_of_its_sites(
-    place_names: list[str], original: Cell, globs: list[tuple[str, str]]
+    place_names: list[str], measured_cell: Cell, globs: list[tuple[str, str]]
 ) -> None:
     names = name_places(frozenset(place_names), tuple(globs))
     assert names.keys() == {
         place for place in place_names if any(split(place))
     } and all(map(all, names.values()))
-    names = naming(original, original, globs)
-    assert original.program is not None
-    for entry, best in where(original.program, names).items():
+    names = naming(measured_cell, measured_cell, globs)
+    assert measured_cell.program is not None
+    for entry, best in where(measured_cell.program, names).items():
         spots = [
             site.component or ""
-            for site in original.program.sites
+            for site in measured_cell.program.sites
             if site.entry_point == entry
         ]
         counted = Counter(

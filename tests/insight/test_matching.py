@@ -14,8 +14,8 @@ from bot.core.snapshot import Cell, Dispatch
 from bot.explain.matching import ADDED, REMOVED, Match, describe, index_both
 
 
-def _numbers(matches: tuple[Match, ...]) -> list[tuple[str | None, str | None, str]]:
-    return [(ordinal(m.base), ordinal(m.head), m.passed) for m in matches]
+def _numbers(pairs: tuple[Match, ...]) -> list[tuple[str | None, str | None, str]]:
+    return [(ordinal(m.base), ordinal(m.head), m.passed) for m in pairs]
 
 
 @given(cells(), cells())

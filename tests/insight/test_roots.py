@@ -87,7 +87,7 @@ parts = st.builds(
     st.sampled_from(["names", "VM"]),
     st.integers(-9, 9),
 )
-told = st.builds(
+drawn_explanations = st.builds(
     lambda dispatches, component_parts: Explanation(
         None, None, "", tuple(dispatches), parts=tuple(component_parts)
     ),
@@ -107,7 +107,7 @@ def found_in(explanations: dict[CellKey, Explanation]) -> tuple[RootCause, ...]:
     )
 
 
-@given(st.dictionaries(st.sampled_from(KEYS), told))
+@given(st.dictionaries(st.sampled_from(KEYS), drawn_explanations))
 def test_clusters_partition_the_deltas_and_swapping_the_sides_negates(
     explanations: dict[CellKey, Explanation],
 ) -> None:

@@ -43,19 +43,19 @@ def test_names() -> None:
 
 
 @given(snapshots())
-def test_there_and_back(side: Snapshot) -> None:
-    assert unpack(pack(side), "x") == kept(side)
+def test_there_and_back(drawn_snapshot: Snapshot) -> None:
+    assert unpack(pack(drawn_snapshot), "x") == kept(drawn_snapshot)
 
 
 @given(snapshots())
-def test_what_is_kept_is_all_but_what_varies(side: Snapshot) -> None:
+def test_what_is_kept_is_all_but_what_varies(drawn_snapshot: Snapshot) -> None:
     """To the letter of its JSON; and keeping twice is keeping once."""
-    plain = json.loads(to_json(side))
-    small = json.loads(to_json(kept(side)))
+    plain = json.loads(to_json(drawn_snapshot))
+    small = json.loads(to_json(kept(drawn_snapshot)))
     for cell in plain["cells"]:
         cell["families"] = [{**family, "varying": []} for family in cell["families"]]
     assert plain == small
-    assert kept(kept(side)) == kept(side)
+    assert kept(kept(drawn_snapshot)) == kept(drawn_snapshot)
 
 
 def test_cells_share_what_is_kept_of_their_program() -> None:

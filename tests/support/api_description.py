@@ -89,9 +89,9 @@ def validator(schema: Node) -> OAS30Validator:
     return _VALIDATORS[id(schema)]
 
 
-def skeleton(name: str, /, **known: Any) -> Node:
-    """An object of component schema `name`: its required properties filled in by type, then `known` over them."""
-    return {**copy.deepcopy(_skeleton(name)), **known}
+def skeleton(name: str, /, **values: Any) -> Node:
+    """An object of component schema `name`: its required properties filled in by type, then `values` over them."""
+    return {**copy.deepcopy(_skeleton(name)), **values}
 
 
 @cache

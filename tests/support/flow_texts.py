@@ -103,7 +103,7 @@ def program(header: str, regions: Iterable[Region], additions: str = "") -> str:
     """Each region launched once, on inputs of its own; all results are given.
 
     `header`: the module's attributes and its device, as the compiler writes them for a
-    target; `more`: sites and executables beside them.
+    target; `additions`: sites and executables beside them.
     """
     called = list(regions)
     arguments = []

@@ -28,7 +28,7 @@ def in_order(values: tuple[Any, ...]) -> tuple[Any, ...]:
 counts = st.integers(0, LARGEST)
 ratios = st.floats(0, 1e9, allow_nan=False)
 members = several(names, 3, min_size=1)
-both = st.builds(audit.BeforeAfter, values, values)
+before_and_after = st.builds(audit.BeforeAfter, values, values)
 families = st.builds(
     audit.FoldedFamily,
     st.sampled_from(audit.FOLD_KINDS),
@@ -40,7 +40,7 @@ cells = st.builds(
     model=names,
     target=names,
     state=st.sampled_from(["folded", "nothing-to-fold", "unsupported", "failed"]),
-    **dict.fromkeys(("executables", "artifact_bytes"), both),
+    **dict.fromkeys(("executables", "artifact_bytes"), before_and_after),
     equal=st.none() | st.booleans(),
     folded=several(families, 2),
     left=several(

@@ -93,7 +93,7 @@ def _table(text: str, name: str, headers: Iterable[str], rows: Iterable[str]) ->
 
 
 if __name__ == "__main__":
-    for name, made in FILES.items():
+    for name, update in FILES.items():
         Path(name).write_text(
-            made(Path(name).read_text(encoding="utf-8")), encoding="utf-8"
+            update(Path(name).read_text(encoding="utf-8")), encoding="utf-8"
         )

@@ -53,8 +53,10 @@ def study_of(*snapshots: Snapshot) -> Study:
     )
 
 
-def _name(measured_side: Snapshot) -> str:
-    return release_in(measured_side.compiler.spec) or measured_side.compiler.version
+def _name(release_snapshot: Snapshot) -> str:
+    return (
+        release_in(release_snapshot.compiler.spec) or release_snapshot.compiler.version
+    )
 
 
 def history_of(study: Study) -> History:

@@ -97,7 +97,7 @@ def lab(
     notes: tuple[str, ...] = (),
     **fields: Any,
 ) -> Lab:
-    """A result of these cells; `asked`: of the experiment."""
+    """A result of these cells; `fields`: of the experiment."""
     columns = ("artifact_bytes", "executables", "dispatch_regions")
     experiment = Experiment(
         **{

@@ -80,7 +80,7 @@ def zipped(
 
 
 def sides(base: Snapshot, head: Snapshot, **named_files: str | bytes) -> bytes:
-    """An artifact of two snapshots; `more` by file name with `_` for the dot."""
+    """An artifact of two snapshots; `named_files` by file name with `_` for the dot."""
     other_files = {name.replace("_", "."): data for name, data in named_files.items()}
     return zipped(
         {"base.json": to_json(base), "head.json": to_json(head), **other_files}

@@ -200,7 +200,7 @@ def over(original: Cell, figure_bytes: int) -> Cell:
 
 def snapshot(
     version: str,
-    edit: Edit = lambda _key, match: match,
+    edit: Edit = lambda _key, original: original,
     models: tuple[str, ...] = MODELS,
     targets: Mapping[str, str] = TARGETS,
     dispatches: int = 3,
@@ -240,7 +240,7 @@ def unsupported(side: Snapshot) -> Snapshot:
         Cell(model, "vmvx-inline", "unsupported", failure=reason)
         for model in side.models
     ]
-    all_cells = tuple(sorted((*side.cells, *cells), key=lambda match: match.key))
+    all_cells = tuple(sorted((*side.cells, *cells), key=lambda original: original.key))
     return replace(
         side, cells=all_cells, targets={**side.targets, "vmvx-inline": "vmvx-inline"}
     )
@@ -249,7 +249,7 @@ def unsupported(side: Snapshot) -> Snapshot:
 def finding(
     delta: CellDelta, metric: str | None, level: Level, judgement: tuple[str, str, str]
 ) -> Finding:
-    """A finding; `said` is rule, kind and limit."""
+    """A finding; `judgement` is rule, kind and limit."""
     rule, kind, limit = judgement
     if metric is None:
         return Finding(

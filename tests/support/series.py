@@ -62,10 +62,10 @@ def side(version: str, value: Value, metric: str = "artifact_bytes") -> Snapshot
     return snapshot(version, edit, MODELS, TARGETS)
 
 
-def write(path: Path, measured_side: Snapshot) -> Path:
+def write(path: Path, written_snapshot: Snapshot) -> Path:
     """One `snapshot.json`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(snapshot_lines(measured_side)))
+    path.write_bytes(b"".join(snapshot_lines(written_snapshot)))
     return path
 
 

@@ -118,7 +118,7 @@ outcomes = st.builds(CompileOutcome, st.just("ok"), metrics, digests) | st.just(
 def cells(draw: st.DrawFn, key: CellKey, has_others: bool = False) -> Cell:
     """A cell that holds what its status allows: numbers where it was measured, a failure where it was refused.
 
-    `others`: whether its command may have given something else as well.
+    `has_others`: whether its command may have given something else as well.
     """
     status = draw(st.sampled_from(STATUSES))
     measured = status in MEASURED

@@ -268,22 +268,22 @@ def list_pulls_of_commit(state: State, request: Request, sha: str) -> Reply:
 # Issues
 
 
-def issue(state: State, fields: Issue) -> Json:
-    url = f"{state.root}/issues/{fields.number}"
+def issue(state: State, stored_issue: Issue) -> Json:
+    url = f"{state.root}/issues/{stored_issue.number}"
     return skeleton(
         "issue",
-        id=stable_id(f"issue {fields.number}"),
-        number=fields.number,
-        title=fields.title,
-        body=fields.body,
-        state=fields.state,
-        state_reason=fields.state_reason,
-        user=user(state, fields.login),
-        author_association=_association(state, fields.login),
-        created_at=fields.created_at,
-        updated_at=fields.created_at,
+        id=stable_id(f"issue {stored_issue.number}"),
+        number=stored_issue.number,
+        title=stored_issue.title,
+        body=stored_issue.body,
+        state=stored_issue.state,
+        state_reason=stored_issue.state_reason,
+        user=user(state, stored_issue.login),
+        author_association=_association(state, stored_issue.login),
+        created_at=stored_issue.created_at,
+        updated_at=stored_issue.created_at,
         url=url,
-        html_url=f"https://github.com/{state.repo}/issues/{fields.number}",
+        html_url=f"https://github.com/{state.repo}/issues/{stored_issue.number}",
     )
 
 
@@ -336,21 +336,21 @@ def update_issue(state: State, request: Request, number: str) -> Reply:
     return Reply(200, issue(state, stored_issue))
 
 
-def comment(state: State, posted: Comment) -> Json:
-    url = f"{state.root}/issues/comments/{posted.id}"
+def comment(state: State, stored_comment: Comment) -> Json:
+    url = f"{state.root}/issues/comments/{stored_comment.id}"
     return skeleton(
         "issue-comment",
-        id=posted.id,
-        node_id=f"IC_{posted.id}",
-        body=posted.body,
-        user=user(state, posted.login),
-        author_association=_association(state, posted.login),
-        created_at=posted.created_at,
-        updated_at=posted.updated_at,
+        id=stored_comment.id,
+        node_id=f"IC_{stored_comment.id}",
+        body=stored_comment.body,
+        user=user(state, stored_comment.login),
+        author_association=_association(state, stored_comment.login),
+        created_at=stored_comment.created_at,
+        updated_at=stored_comment.updated_at,
         url=url,
-        issue_url=f"{state.root}/issues/{posted.issue}",
+        issue_url=f"{state.root}/issues/{stored_comment.issue}",
         html_url=(
-            f"https://github.com/{state.repo}/issues/{posted.issue}#issuecomment-{posted.id}"
+            f"https://github.com/{state.repo}/issues/{stored_comment.issue}#issuecomment-{stored_comment.id}"
         ),
     )
 
@@ -449,44 +449,44 @@ def list_events(state: State, request: Request, number: str) -> Reply:
     )
 
 
-def label_event(state: State, happening: LabelEvent) -> Json:
+def label_event(state: State, stored_event: LabelEvent) -> Json:
     # the plainest of them
     schema = (
         "labeled-issue-event"
-        if happening.label
+        if stored_event.label
         else "converted-note-to-issue-issue-event"
     )
     named = (
-        {"label": {"name": happening.label, "color": "ededed"}}
-        if happening.label
+        {"label": {"name": stored_event.label, "color": "ededed"}}
+        if stored_event.label
         else {}
     )
     about = {
-        "id": happening.id,
-        "event": happening.event,
-        "actor": user(state, happening.login),
-        "created_at": happening.created_at,
+        "id": stored_event.id,
+        "event": stored_event.event,
+        "actor": user(state, stored_event.login),
+        "created_at": stored_event.created_at,
     }
     return skeleton(
-        schema, url=f"{state.root}/issues/events/{happening.id}", **about, **named
+        schema, url=f"{state.root}/issues/events/{stored_event.id}", **about, **named
     )
 
 
 # The artifacts of workflow runs
 
 
-def artifact(state: State, upload: Artifact) -> Json:
-    url = f"{state.root}/actions/artifacts/{upload.id}"
+def artifact(state: State, stored_artifact: Artifact) -> Json:
+    url = f"{state.root}/actions/artifacts/{stored_artifact.id}"
     return skeleton(
         "artifact",
-        id=upload.id,
-        name=upload.name,
-        size_in_bytes=len(upload.zip_bytes),
+        id=stored_artifact.id,
+        name=stored_artifact.name,
+        size_in_bytes=len(stored_artifact.zip_bytes),
         url=url,
         archive_download_url=f"{url}/zip",
-        expired=upload.expired,
-        created_at=upload.created_at,
-        updated_at=upload.created_at,
+        expired=stored_artifact.expired,
+        created_at=stored_artifact.created_at,
+        updated_at=stored_artifact.created_at,
     )
 
 
