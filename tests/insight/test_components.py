@@ -271,7 +271,7 @@ MANY = 9 * 10**15
 
 
 @pytest.mark.parametrize(
-    ("original", "parts"),
+    ("measured_cell", "parts"),
     [
         # the byte left over is the first part's; 4 bytes of the 120 belong to no entry
         # point
