@@ -86,10 +86,19 @@ class _Answer(NamedTuple):
         try:
             value: _Value = decoder(kind).decode(self.text)
         except msgspec.ValidationError as error:
+            # A value that does not fit may stand before the place of a cut.
+            self.require_whole()
             raise Unexpected(f"has unexpected data: {error}") from None
         except (msgspec.DecodeError, RecursionError):
             raise _CutOff("is not JSON") from None
         return value
+
+    def require_whole(self) -> None:
+        """Raise Unexpected for a text that is not JSON."""
+        try:
+            parse_json(self.text)
+        except ValueError:
+            raise _CutOff("is not JSON") from None
 
 
 @dataclass(frozen=True)
