@@ -29,7 +29,7 @@ _caches: list[Path] = []
 
 def remember_digest_in(root: Path) -> None:
     """Keep the digest of the code in this cache, and look for it there."""
-    _caches[:] = [root]
+    _caches[:] = [root.absolute()]
 
 
 @cache
