@@ -1,4 +1,7 @@
-"""Programs before their targets' passes, so that no run compiles one again to get there."""
+"""Cache the IR of each build before the passes of its target (phase `sources`).
+
+Experiments start from this IR, and so skip the first phases.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot of all cells of one side: the values, whose fields are those of the JSON."""
+"""The values of a snapshot of all cells of one side; their fields are the JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATUSES = ("ok", "over-stack-limit", "failed", "timeout", "unsupported")
 MEASURED = frozenset({"ok", "over-stack-limit"})
 Status = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(STATUSES)})\Z")]
 UNLISTED = "unlisted"
-"""Stands for the files that a build reads where not all of them are known."""
+"""Stands for the digest of a build's files if not all of these files are known."""
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 _INPUTS = rf"\A([0-9a-f]{{64}}|{UNLISTED})\Z"
 Metrics = Mapping[str, "Count | None"]
@@ -49,9 +49,9 @@ class Kernel(Record, frozen=True, kw_only=True, omit_defaults=True):
     vgpr_spills: Count | None = None
     sgpr_spills: Count | None = None
     agprs: Count | None = None
-    # of the device code up to names; None where that is not known
+    # digest of the device code without names; None if it is not known
     code: Digest | None = None
-    # of the executable in the artifact where each entry point has one of its own
+    # the entry point's executable in the artifact, if no other entry point shares it
     # (vulkan, metal)
     executable_bytes: Count | None = None
     # registers, spill_bytes, sass_bytes: registers, spill stores and loads, and machine
@@ -78,25 +78,25 @@ class Dispatch(Kernel, frozen=True):
 
 
 NOT_SHIPPED = "output"
-"""The stage of a failure whose compile ended well, but gave nothing that the target ships."""
+"""The stage of a failure whose compile succeeded, but wrote nothing that ships."""
 
 
 class Failure(Record, frozen=True):
     """Why a cell has no (ordinary) artifact."""
 
-    # `compile`, `read`, `output`, `import`, `option`, `stack-limit`, `timeout` or
-    # `target`
+    # `compile`, `read`, `output`, `import`, `option`, `stack-limit`, `timeout`,
+    # `target`, `model` (a variant cannot have it) or `gap`
     stage: str
     message: str  # the first diagnostics or the reason, trimmed, without IR dumps
-    # of the compiler; None where it did not exit by itself
+    # of the compiler; None if it did not exit by itself
     exit_code: Amount | None = None
-    signal: str | None = None  # its name (`SIGSEGV`) where one ended the compiler
-    # the compiler's own figure where a memory gate refused the cell
+    signal: str | None = None  # name of the signal that ended the compiler (`SIGSEGV`)
+    # the bytes that the compiler reported when its memory gate refused the cell
     figure_bytes: Count | None = None
 
     @property
     def first_line(self) -> str:
-        """The message's first line."""
+        """Return the first line of the message."""
         return self.message.strip().partition("\n")[0]
 
 
@@ -133,28 +133,28 @@ class Cell(Record, frozen=True, omit_defaults=True):
     artifact_digest: str | None = always(None)
     reasons: Mapping[str, str] = always({})
     compiles: Count = always(1)
-    # what was not as the first compile: the compiler does not repeat itself
+    # the other outcomes of a non-deterministic build
     others: tuple[CompileOutcome, ...] = always(())
     # what the target-independent IR says; None where it could not be read
     program: ProgramInJson | None = always(None)
     families: tuple[Family, ...] = always(())
-    # every byte of the artifact under one name (`bot.core.metrics`); empty where they
-    # are not known
+    # name of a part (`bot.core.metrics`) → its bytes, which sum to the artifact; empty
+    # if they are not known
     parts: Mapping[str, Count] = always({})
-    # what made machine code of the artifact's PTX text, version and level; None without
-    # one
+    # the assembler that made machine code of the artifact's PTX text, with its version
+    # and level; None without one
     assembler: str | None = always(None)
-    # entry point → what the compiler's passes did to it; of those that were traced
+    # traced entry point → what the compiler's passes did to it
     traces: Mapping[str, DispatchTrace] = {}
     # entry point of head → its ladder against base; base has none
     ladders: Mapping[str, Ladder] = {}
-    # SHA-256 (hex) of the files that the build reads beside its model; empty for none,
-    # and UNLISTED
+    # SHA-256 (hex) of the files that the build reads beside its model; empty for none;
+    # UNLISTED if not all of them are known
     inputs: Annotated[str, msgspec.Meta(pattern=_INPUTS)] = ""
 
     @property
     def key(self) -> CellKey:
-        """The name of the cell."""
+        """Return the name of the cell."""
         return CellKey(self.model, self.target)
 
     @property
@@ -164,7 +164,7 @@ class Cell(Record, frozen=True, omit_defaults=True):
 
     @property
     def is_never_measured(self) -> bool:
-        """Return whether the configuration says that no compiler can compile the target."""
+        """Return whether no compiler can compile the target, by the configuration."""
         return (
             self.status == "unsupported"
             and self.failure is not None
@@ -173,23 +173,18 @@ class Cell(Record, frozen=True, omit_defaults=True):
 
     @property
     def reason(self) -> str:
-        """Say why there is no artifact, or only one with the stack gate lifted.
-
-        One line.
-
-        Empty where there is one.
-        """
+        """Return the first line of the failure; empty without a failure."""
         if self.failure:
             return self.failure.first_line
         return ""
 
     def value(self, metric_id: str) -> int | None:
-        """Return the metric's value, None where it is not known."""
+        """Return the metric's value; None if it is not known."""
         return self.metrics.get(metric_id)
 
     @property
     def outcome(self) -> CompileOutcome:
-        """What the first run of the command gave."""
+        """Return the result of the first run of the command."""
         return CompileOutcome(self.status, self.metrics, self.artifact_digest)
 
 
@@ -204,9 +199,9 @@ class CompilerInfo(Record, frozen=True, omit_defaults=True):
 
 
 def titled(version: str) -> str:
-    """`IREE 3.13.0`.
+    """Return `IREE 3.13.0`; a version with a compiler's name stays as it is.
 
-    A version that has its compiler's name before it, such as `triton 3.9.0`, as it is.
+    An example of such a version is `triton 3.9.0`.
     """
     if " " in version:
         return version
@@ -216,7 +211,7 @@ def titled(version: str) -> str:
 class SourceInfo(Record, frozen=True):
     """Which repository state the models and configuration came from.
 
-    All None/False outside a repository.
+    Outside a repository, all fields are None or False.
     """
 
     sha: str | None = None
@@ -246,37 +241,37 @@ class Snapshot(Record, frozen=True):
     notes: tuple[str, ...] = ()
     # of a stored baseline; UNSET if nothing is recorded
     accepted: Accepted | msgspec.UnsetType = msgspec.UNSET
-    # SHA-256 (hex) of the file with the IR beside a stored baseline; UNSET if there is none
+    # SHA-256 (hex) of the file with a stored baseline's IR; UNSET without one
     stored_ir: Sha256 | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def planned(self) -> frozenset[CellKey]:
-        """The cells that were to be measured; a shard has but some of them."""
+        """Return the cells that were planned; a shard has only some of them."""
         return frozenset(
             CellKey(model, target) for model in self.models for target in self.targets
         )
 
     def plans(self, key: CellKey) -> bool:
-        """Return True for a cell that was to be measured."""
+        """Return whether the cell was planned."""
         return key.model in self.models and key.target in self.targets
 
     def __post_init__(self) -> None:
-        """Raise ValueError where cells are out of order or there twice."""
+        """Raise ValueError if cells are out of order or occur twice."""
         keys = [cell.key for cell in self.cells]
         if keys != sorted(set(keys)):
             raise ValueError("cells are not sorted and unique")
 
 
 class ModelEdit(Record, frozen=True):
-    """One model whose text is another one on head."""
+    """One model whose text differs between base and head."""
 
     model: str
     # base, head: SHA-256 (hex) of its text; None where the side does not have the model
     base: str | None
     head: str | None
-    # operation → head − base, where that is not 0, as a `Program` counts them; None
-    # where a side does not say it, measured nothing, or was read by another compiler
+    # operation → head − base, only of counts that differ; None if a side was not
+    # measured, its program is not known, or another compiler read it
     operations: Mapping[str, Amount] | None = None
-    # component (`unattributed`: no place) → the same of whole operations without
-    # constants; None where that is
+    # component (`unattributed`: no place) → difference of its operations, without
+    # constants; None if `operations` is None
     components: Mapping[str, Amount] | None = None

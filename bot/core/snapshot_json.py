@@ -55,6 +55,7 @@ class _Rest(Snapshot, frozen=True, kw_only=True):
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _CELLS = (b'{"cells":[\n', b',"cells":[\n')
 _decoder = msgspec.json.Decoder(Cell)
+# Fields of a dispatch whose values often repeat.
 _TEXTS = ("executable", "name", "kind", "strategy")
 _NUMBERS = (
     "code_bytes",
@@ -63,7 +64,6 @@ _NUMBERS = (
     "workgroup_bytes",
     "executable_bytes",
 )
-"""What dispatches have in common with others, here and on the other side."""
 
 
 def key_of(program: Program) -> str:
@@ -96,12 +96,10 @@ def from_json(text: bytes | str, where: str = "snapshot") -> Snapshot:
 
 
 def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
-    """Read `snapshot.json` line by line, so that it need not be held.
+    """Read `snapshot.json` line by line.
 
-    Raises InputError as `from_json`.
-
-    That is so for cells on lines of their own, as `lines` writes them; any other layout
-    is read as well.
+    Memory stays small if each cell has its own line, as `lines` writes it. Any other
+    layout is read, too. Raises InputError as `from_json`.
     """
     cells = list[Cell]()
     remainder = b"".join(_without_cells(text, cells))
@@ -133,7 +131,7 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
 def _without_cells(text: Iterable[bytes], cells: list[Cell]) -> Iterator[bytes]:
     """Yield the text with _READ for each cell that is whole on its line.
 
-    The cells go to the list.
+    The cells are appended to `cells`.
     """
     inside = False
     pool = dict[Any, Any]()
@@ -145,7 +143,7 @@ def _without_cells(text: Iterable[bytes], cells: list[Cell]) -> Iterator[bytes]:
                 require_single_keys(line[:end], "cell")
                 cells.append(_shared(cell, pool))
             except (msgspec.DecodeError, RecursionError, InputError):
-                yield line  # which is refused with the whole, in words that say where
+                yield line  # `decoded` refuses it below and names the place
             else:
                 yield b"%d%s" % (_READ, line[end:])
         else:
@@ -154,9 +152,9 @@ def _without_cells(text: Iterable[bytes], cells: list[Cell]) -> Iterator[bytes]:
 
 
 def _complete(snapshot: Snapshot, programs: Mapping[str, Program], where: str) -> None:
-    """Give each cell that was read its program.
+    """Give each cell its program.
 
-    Raises InputError where the snapshot contradicts itself.
+    Raises InputError if the snapshot contradicts itself.
     """
     _require_names_fit(programs, where)
     declared = {metric.id for metric in snapshot.compiler.metrics}
@@ -192,11 +190,11 @@ def complete(
     where: str,
     declared: Set[str] = frozenset(),
 ) -> None:
-    """Give a cell that was read its program in place of the program's name.
+    """Replace the name of a cell's program by the program.
 
     Raises InputError naming `where` for a cell that contradicts itself.
 
-    `declared`: ids of its own.
+    `declared`: ids of the metrics that the compiler declares.
     """
     for metrics in _all_metrics(cell):
         if unknown := metrics.keys() - METRIC_BY_ID.keys() - declared:
@@ -224,7 +222,7 @@ def _all_metrics(cell: Cell) -> Iterator[Metrics]:
 
 
 def _require_ladders_fit(cell: Cell, where: str) -> None:
-    """Raise InputError for a ladder of no dispatch of the cell, or of other code."""
+    """Raise InputError for a ladder whose dispatch is missing or has other code."""
     if not cell.ladders:
         return
     rows = {row.name: row for row in cell.dispatches}
@@ -248,10 +246,7 @@ def _require_ladders_fit(cell: Cell, where: str) -> None:
 
 
 def _require_possible(cell: Cell, where: str) -> None:
-    """Raise InputError for a part that is larger than the artifact it is in.
-
-    Also for the code of an entry point.
-    """
+    """Raise InputError for a part, or an entry point's code, larger than its artifact."""
     for metrics in _all_metrics(cell):
         whole = metrics.get("artifact_bytes")
         known_bytes = sum(metrics.get(id_) or 0 for id_ in ARTIFACT_PARTS)
@@ -276,7 +271,7 @@ def _require_possible(cell: Cell, where: str) -> None:
 
 
 def _require_small(cells: Sequence[Cell], where: str) -> None:
-    """Raise InputError for figures whose sum over all cells no reader of JSON holds exactly."""
+    """Raise InputError for figures whose sum is too large for readers of JSON."""
     for id_ in {id_ for cell in cells for id_ in cell.metrics}:
         if sum(cell.metrics.get(id_) or 0 for cell in cells) > INT_LIMIT:
             raise InputError(
@@ -285,10 +280,7 @@ def _require_small(cells: Sequence[Cell], where: str) -> None:
 
 
 def _shared(cell: Cell, pool: dict[Any, Any]) -> Cell:
-    """Return the cell, what it has in common with others held once.
-
-    Texts and numbers of its dispatches, families, reasons.
-    """
+    """Replace equal texts, numbers, families and reasons by one shared object."""
     for dispatch in cell.dispatches:
         for name in _TEXTS:
             if (text := getattr(dispatch, name)) is not None:

@@ -4,9 +4,9 @@ An experiment has as many variants as its question needs. A history has one for 
 release or stored commit. A comparison has base and head, and a bisection measures one
 candidate after the other: for these two the snapshots by name are enough.
 
-A gap is a variant that could not be had, or a cell without an artifact. It is never a
-reference. The neighbours of a variant in a gap are compared with each other. A cell in
-a gap is compared with nothing.
+A gap is a variant without a snapshot, or a cell that a variant does not have. It is
+never a reference. The neighbours of a variant in a gap are compared with each other. A
+cell in a gap is compared with nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bot.core.spec import release_in
 from bot.errors import CompilerUnavailable, ConfigError, InputError, UsageError
 
 GAPS = (CompilerUnavailable, ConfigError, InputError, UsageError)
-"""The errors that make a gap of a variant where the others of a study go on."""
+"""The errors that make a variant a gap if the study goes on without it."""
 UNMEASURED = "unmeasured"  # the status of a cell in a gap, whose failure has the reason
 SHORT = 10  # digits of a commit that names a variant
 _ABSENT = "not in this snapshot"
@@ -38,7 +38,7 @@ class Assumption(Small, frozen=True):
 
     @property
     def words(self) -> str:
-        """The assumption in running text, such as `16 to 512, multiples of 16`."""
+        """Return the assumption in running text, such as `16 to 512, multiples of 16`."""
         bounds = f"at least {self.smallest:,}"
         if self.largest is not None:
             bounds = f"{self.smallest:,} to {self.largest:,}"
@@ -48,22 +48,20 @@ class Assumption(Small, frozen=True):
 
 
 class Variant(Small, frozen=True):
-    """What makes one side of a study another one than the others, and what was measured with it."""
+    """One variant of a study: its differences from the others, and its snapshot."""
 
     name: str
-    # SPEC of its compiler, without directories once that is fetched; empty for the
-    # study's own
+    # SPEC of its compiler, without directories once it is fetched; empty for the
+    # study's compiler
     spec: str = ""
-    # None before it is measured, and where there is a gap in its place
-    snapshot: Snapshot | None = None
-    reason: str = ""  # why there is a gap, or why none of its cells could be tried
+    snapshot: Snapshot | None = None  # None before it is measured, and for a gap
+    reason: str = ""  # why it is a gap, or why none of its cells could be tried
     flags: tuple[str, ...] = ()  # of its cells, behind all others
-    # glob of the only targets that have it → flags that it adds there; None for all,
-    # without such flags
+    # glob of targets → extra flags there; None: all targets, no extra flags
     targets: Mapping[str, tuple[str, ...]] | None = None
     # name of a model → the file that stands for it in this variant
     models: Mapping[str, str] = {}
-    # how often its models have their layer; None for models as they are
+    # number of layers in its models; None: the models as they are
     layers: int | None = None
     assume: Assumption | None = None
 
@@ -74,20 +72,20 @@ class Variant(Small, frozen=True):
 
     @property
     def compiler(self) -> CompilerInfo | None:
-        """What measured it; None of a gap."""
+        """Return the compiler that measured the variant; None for a gap."""
         if self.snapshot:
             return self.snapshot.compiler
         return None
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """Its cells; a gap has none."""
+        """Return the cells of the variant; a gap has none."""
         if self.snapshot:
             return self.snapshot.cells
         return ()
 
     def gap(self, key: CellKey) -> Cell:
-        """Return a cell that it does not have, with the reason."""
+        """Return the gap in place of a cell that the variant does not have, with why."""
         reason = _ABSENT if self.snapshot else self.reason
         return Cell(key.model, key.target, UNMEASURED, failure=Failure("gap", reason))
 
@@ -104,13 +102,13 @@ Sides = Mapping[str, Snapshot]
 
 
 class Study(Small, frozen=True, dict=True, gc=True):
-    """Variants with names of their own, in their order."""
+    """Variants with unique names, in their order."""
 
     variants: tuple[Variant, ...]
 
     @cached_property
     def cells(self) -> Mapping[tuple[str, CellKey], Cell]:
-        """Variant and key → the cell that the variant has."""
+        """Return variant and key → the cell that the variant has."""
         cells: dict[tuple[str, CellKey], Cell] = {}
         for variant in self.variants:
             for cell in variant.cells:
@@ -119,7 +117,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def keys(self) -> tuple[CellKey, ...]:
-        """The cells that any variant plans or has, sorted."""
+        """Return the cells that any variant plans or has, sorted."""
         keys = {key for _, key in self.cells}
         for variant in self.variants:
             if variant.snapshot:
@@ -128,7 +126,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
-        """Each cell in all variants, in their order.
+        """Return each cell in all variants, in their order.
 
         In a gap it is `unmeasured`, with the reason as its failure.
         """
@@ -143,7 +141,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def targets(self) -> Mapping[str, str]:
-        """Target → its backend, of all variants."""
+        """Return the targets of all variants: name → backend."""
         targets: dict[str, str] = {}
         for variant in self.variants:
             if variant.snapshot:
@@ -152,7 +150,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def measured(self) -> tuple[Variant, ...]:
-        """The variants of which at least one cell has an artifact."""
+        """Return the variants that have an artifact of at least one cell."""
         measured = []
         for variant in self.variants:
             if any(cell.measured for cell in variant.cells):
@@ -161,9 +159,9 @@ class Study(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def references(self) -> Mapping[str, Variant]:
-        """Target → what the other variants are compared with there.
+        """Return target → the variant that the others are compared with there.
 
-        The first that has an artifact there.
+        It is the first variant that has an artifact there.
         """
         first: dict[str, Variant] = {}
         for variant in self.measured:
@@ -218,7 +216,7 @@ def of_commit(sha: str, snapshot: Snapshot) -> Variant:
 
 
 def named_apart(variants: Sequence[Variant]) -> Study:
-    """Return all with names of their own: `3.13.0` and `3.13.0 (2)`."""
+    """Return the variants with unique names: `3.13.0` and `3.13.0 (2)`."""
     named: dict[str, Variant] = {}
     for variant in variants:
         number = 1

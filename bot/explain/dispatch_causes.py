@@ -44,8 +44,8 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
         and compared.same_command
         and rebound(compared, base, head)
     ):
-        # by one compiler and one configuration: what is bound differs because of the
-        # program
+        # Same command and configuration: only the program can have changed the
+        # bindings.
         return cell.cause
     return _late_cause(base, head, cell, strategy)
 
@@ -99,7 +99,8 @@ def _late_cause(
 def _regional(moved: int | None, cell: Cause) -> str | None:
     """Return the cause of a difference before the back end.
 
-    `moved`: how many executables head has more, where only folding differs.
+    `moved`: how many more executables of this structure head has, if both sides launch
+    it equally often. None or 0: not a change of deduplication alone.
     """
     if cell.cause not in _REGIONAL:
         return None

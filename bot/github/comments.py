@@ -46,20 +46,19 @@ def publish(
     create: bool,
     still_current: Callable[[], bool],
 ) -> str:
-    """Makes `body` the one comment of this marker; its address.
+    """Make `body` the only comment with this marker, and return its address.
 
-    The oldest comment of ours is updated in place, younger ones are deleted, a deleted
-    one is created again. A creation is followed by another look: where a run that raced
-    with this one was first, ours goes and that one is updated.
+    The address is empty if nothing was written. The bot's oldest comment is updated in
+    place, and later ones are deleted. If it was deleted, it is created again. After a
+    creation the comments are read again. If another run created one first, the new
+    comment is deleted, and the other one is updated.
 
     `marker`: the first line of `body`; `body`: at most `MAX_COMMENT_CHARACTERS`;
-    `create`: False where a new comment is not wanted, only the update of an old one;
-    `still_current`: asked right before each write; False where a newer run is
-    responsible by now.
+    `create`: False if only an old comment may be updated, and no new one created;
+    `still_current`: asked right before each write; returns False if a newer run writes
+    the comment.
 
-    Empty where nothing was to be written: there is no comment and `create` is False, or
-    `still_current` said no. Raises ValueError where `body` is too long, or does not
-    begin with `marker`.
+    Raises ValueError if `body` is too long, or does not begin with `marker`.
     """
     if len(body) > MAX_COMMENT_CHARACTERS or body.partition("\n")[0] != marker:
         raise ValueError(

@@ -261,7 +261,7 @@ class Footnotes:
         self._left_out: set[str] = set()
 
     def mark(self, note: str) -> str:
-        """Return the number that points to the note; empty for an empty one."""
+        """Return the note's number; `…` above the limit; empty without a note."""
         text = clip(clean(note), NOTE_LIMIT)
         if not text:
             return ""
@@ -280,7 +280,7 @@ class Footnotes:
 
 
 class _Drawn:
-    """A block that is not drawn where its `content` is empty, shown or not."""
+    """A block that is not drawn if its field `content` is empty."""
 
     __slots__ = ()
     content: ClassVar[str]
@@ -421,7 +421,7 @@ class Fold:
     # a `str` stands out.
     title: Words
     blocks: tuple[Block, ...]
-    is_open: bool = False  # a terminal, where nothing can be opened, has only what is
+    is_open: bool = False  # a terminal shows only open folds
     name: str = ""
     address: str = ""
     css: str = ""  # as of a table

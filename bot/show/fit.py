@@ -56,7 +56,7 @@ def _with_parts(
 
 
 def every_block(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Yield the blocks and what is in them, but not the parts of stories."""
+    """Yield the blocks and what is in them, but not the blocks inside a story."""
     for block in blocks:
         yield block
         if isinstance(block, Part) or (

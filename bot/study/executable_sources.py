@@ -1,6 +1,6 @@
 """Write the IR of each executable of a program to a file of its own.
 
-The program is divided where its compile left it behind, and compiled again elsewhere.
+`executables_in` divides a cached program; `executables_at` compiles the model again.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _NAME_WITHIN_BYTES = 8192
 def executables_in(
     setup: CompileSetup, program: bytes, out: Path
 ) -> dict[str, Path] | Failure:
-    """Divide a program that is at the phase SOURCES; return executable → its file.
+    """Divide a program that is at the phase SOURCES; return executable → file.
 
     Args:
-        program: as a compile leaves it; it may have locations.
+        program: a compile wrote it at the phase `compiling_alone.SOURCES`; it may
+            have locations.
         out: an empty directory.
     """
     path = out / _PROGRAM
@@ -50,12 +51,11 @@ def executables_at(
     phase: str,
     out: Path,
 ) -> dict[str, Path] | Failure:
-    """Compile a model, and write the IR of each executable at a phase to `out`.
-
-    Return executable → its file.
+    """Write the IR of a model's executables at a phase; return executable → file.
 
     Args:
         phase: SOURCES or CONFIGURATIONS.
+        out: an empty directory for the files.
     """
     result = compile_to(setup, (*argv, *dump_options(phase, out)), source)
     if isinstance(result, Failure):

@@ -1,4 +1,4 @@
-"""Measure planned cells: from the cache, or by compiles side by side whose files are read."""
+"""Measure the planned sides: take builds from the cache, and compile the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bot.study.resources import Progress, Resources
 from bot.study.side_plan import SidePlan
 
 _CellsOfSides = dict[str, dict[CellKey, Cell]]
-"""Label → the cells of that side that are known."""
+"""Label → the cells of that side that are already measured."""
 _Waiters = dict[str, list[tuple[SidePlan, PlannedCell]]]
 """Key in the cache → the builds that wait for its compile."""
 
@@ -25,7 +25,7 @@ _Waiters = dict[str, list[tuple[SidePlan, PlannedCell]]]
 def measure_sides(
     plans: Sequence[SidePlan], resources: Resources
 ) -> dict[str, Snapshot]:
-    """Measure all sides together, so that no core waits for the end of one.
+    """Measure all sides together, so that no core is idle until the last side ends.
 
     A cell that two sides share is compiled once.
 
@@ -120,11 +120,10 @@ def _snapshot(plan: SidePlan, cells: Mapping[CellKey, Cell]) -> Snapshot:
 
 
 def _labelled(cell: Cell, planned: PlannedCell) -> Cell:
-    """A cached cell under the names of this run.
+    """Return a cached cell under the names of this run.
 
-    Its traces and ladders belong to another comparison.
-
-    But for a compiler that leaves its stages itself, in each compile.
+    Drop ladders: they belong to another comparison. Keep traces only of a command
+    compiler (`planned.run`): each of its compiles writes them.
     """
     command = planned.command(lifted=LIFTED_LIMIT_FLAG in cell.command)
     inputs = planned.known_inputs

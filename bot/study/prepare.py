@@ -45,17 +45,17 @@ from bot.system.processes import Cancel, Meter
 
 
 class Show(Protocol):
-    """What a story tells while it goes on."""
+    """The user's display during a run."""
 
     def say(self, line: str) -> None:
-        """One line of news."""
+        """Print one line of news."""
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
-        """The outcome, and where it was written."""
+        """Show the finished report, and the files it was written to."""
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
-        """The display of long work."""
+        """Yield the display of long work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,9 @@ class Request:
     # `latest` or `nightly` → the release that it is for all runners of a plan
     releases: Mapping[str, str] = field(default_factory=dict)
     suspects: bool = False  # whether the compiler's commits are looked up on GitHub
-    # a clone of the compiler's repository in which they are looked up instead; None for
-    # none
+    # a clone of the compiler's repository in which they are looked up instead, if any
     source: Path | None = None
-    # closed when the command ends
+    # what is closed when the command ends
     closing: ExitStack = field(default_factory=ExitStack)
 
 
@@ -101,20 +100,16 @@ class Work:
     """A request of a configuration, which plans sides and measures them."""
 
     request: Request
-    config: Config  # also what the measured sides are judged by
+    config: Config  # its thresholds judge the measured sides
     show: Show
     cancel: Cancel
     # the repository of the configuration; None to look for it
     checkout: Repository | None = None
-    # the commit that the side is; None for the files as they are here
+    # the commit of the side; None for the files of the work tree
     commit: Commit | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a flag that is none for IREE.
-
-        Raises:
-            UsageError: IREE does not know a flag of the request.
-        """
+        """Raise UsageError if IREE does not know a flag of the request."""
         if self.config.command:
             return
         for flag in self.request.flags:
@@ -124,7 +119,7 @@ class Work:
 
     @cached_property
     def repository(self) -> Repository:
-        """The repository that holds the configuration, else the current directory."""
+        """Return the repository of the configuration, else of the current directory."""
         if self.checkout:
             return self.checkout
         config_path = self.request.config
@@ -136,12 +131,12 @@ class Work:
 
     @property
     def texts(self) -> Callable[[str], str | None]:
-        """The IR that the cache keeps, for `bot.explain.texts`."""
+        """Return the function that finds IR in the cache, for `bot.explain.texts`."""
         return TextStore(self.request.cache).load
 
     @property
     def places(self) -> Places:
-        """Where the configuration looks for wheels, beside the index."""
+        """Return where the configuration looks for wheels, beside the index."""
         return self.config.places
 
     def release(self, spec: str) -> str | None:
@@ -157,7 +152,7 @@ class Work:
     def planned(self) -> Planned:
         """Return the models, targets and cells that the request selects.
 
-        The models are read once.
+        The models are read only once.
         """
         return self._planned
 
@@ -179,8 +174,9 @@ class Work:
         return Planned(models, targets, cells)
 
     def compiler(self, spec: str | Sought) -> Compiler:
-        """A compiler, its wheels looked for where SPEC or configuration say.
+        """Return the compiler of a SPEC.
 
+        Its wheels are looked for in the places of the SPEC and of the configuration.
         Raises CompilerUnavailable.
         """
         sought = spec if isinstance(spec, Sought) else Sought(spec)
@@ -224,9 +220,9 @@ class Work:
     def at_commit(
         self, spec: str | Sought, given_compiler: str = ""
     ) -> tuple[Work, Sought]:
-        """Return the work and the compiler of a side; of `ref:NAME` those of that commit.
+        """Return a side's work and compiler; for `ref:NAME` those of that commit.
 
-        `given`: the compiler of a commit, in place of the one that it pins.
+        `given_compiler`: used instead of the compiler that the commit pins.
         """
         sought = spec if isinstance(spec, Sought) else Sought(spec)
         request = self.request
@@ -263,7 +259,7 @@ class Work:
     def prepare(self, side: str, spec: str | Sought) -> SidePlan:
         """Return one side, ready to be measured.
 
-        Its compiler is fetched, and its options have the names that the compiler knows.
+        Its compiler is fetched. Its options have the names that this compiler knows.
         """
         work, sought = self.at_commit(spec)
         with work.commit.named() if work.commit else nullcontext():
@@ -272,7 +268,7 @@ class Work:
     def with_inputs(self, cells: Sequence[PlannedCell]) -> tuple[PlannedCell, ...]:
         """Return the builds with the files that each reads beside its model."""
         if self.config.command:
-            return tuple(cells)  # the compiler knows them
+            return tuple(cells)  # a command compiler finds its input files itself
         path = self.request.config
         folder = path.absolute().parent if path else Path.cwd()
         return inputs.with_inputs(cells, folder, self.repository.top)
@@ -297,9 +293,9 @@ class Work:
     def sides(
         self, specs: Mapping[str, str], known: Sides | None = None
     ) -> dict[str, Snapshot]:
-        """Return each side as its SPEC has it: measured before, or measured now.
+        """Return each side's snapshot: read if its SPEC is a snapshot, else measured.
 
-        `known`: the sides that stand beside them.
+        `known`: snapshots of other sides, which are returned, too.
         """
         snapshots = {**(known or {}), **stored_sides(specs)}
         plans = [
@@ -312,12 +308,12 @@ class Work:
     def measured(
         self, plans: Sequence[SidePlan], snapshots: Sides | None = None
     ) -> dict[str, Snapshot]:
-        """Measure the planned ones of base and head, and recheck the pair.
+        """Measure the planned sides, narrow the others, and recheck base with head.
 
-        The known sides stand beside them.
+        The others are narrowed to the request's selectors. Without a plan, each selector
+        must match something.
 
-        The request's selectors hold for the known ones, too. Where there is a plan, it
-        has shown that they match.
+        `snapshots`: the sides that are measured already.
         """
         known = self.selected(snapshots or {}, must_match=not plans)
         return self.measured_variants(plans, known, _both_sides)
@@ -368,7 +364,7 @@ class Work:
 
     @contextmanager
     def resources(self) -> Iterator[Resources]:
-        """Yield what measuring needs beside the plans.
+        """Yield the cache, the display and the limits that measuring needs.
 
         The display of progress ends with the context.
         """
@@ -390,7 +386,7 @@ class Work:
     def selected(
         self, sides: Mapping[str, Snapshot], *, must_match: bool = True
     ) -> dict[str, Snapshot]:
-        """What the request's selectors leave of snapshots.
+        """Return the snapshots with only the cells that the request selects.
 
         Raises UsageError for a glob that matches nothing.
         """
@@ -402,9 +398,9 @@ class Work:
         )
 
     def say_failed(self, snapshot: Snapshot) -> None:
-        """Name the cells that could not be measured, a line each.
+        """Print the cells that could not be measured, one per line.
 
-        In a shard nobody else does.
+        A shard has no report that would list them.
         """
         for cell in snapshot.cells:
             if not cell.measured and cell.status != "unsupported":
@@ -413,14 +409,17 @@ class Work:
 
 
 def _both_sides(sides: Sides) -> list[Pair]:
-    """Return base and head where both are there."""
+    """Return the pair of base and head if both are there."""
     if {"base", "head"} <= sides.keys():
         return [Pair("base", "head")]
     return []
 
 
 def require_writable(directory: Path) -> None:
-    """Find out before an hour of compiles, not after."""
+    """Raise OutputError if the directory is not writable.
+
+    Called before the first compile, so that no work is lost.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=directory):

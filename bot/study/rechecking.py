@@ -2,15 +2,17 @@
 
 A few releases give one of two artifacts for the same command, depending on
 address-space randomisation. A cell that was ever seen to do so is compiled TIMES times
-on every side that this run measures, each time with another memory layout. This run,
+on every side that this run measures. Each compile has another memory layout. This run,
 the cache, a stored baseline or `repeats` of the configuration may have seen it. All
 results are outcomes of the cell. The smallest artifact leads, and the rules look at the
 range.
 
 The other cells that alarm are compiled again by their printed command, and then those
-that changed. That may cost a tenth of the work of compiling all cells once, counted as
-in `bot.core.work` and never timed. FEW cells may always be compiled again. Newly broken
-cells and failures come first, then the worst. What was not repeated says so.
+that changed. The budget is a tenth of the work of compiling all cells once, counted as
+in `bot.core.work` and never timed. FEW cells may always be compiled again. Cells
+whose state is a finding come first, such as newly failing ones. Then come cells with
+other findings, and then the largest changes. `bot.show.alarms` marks findings that no
+second compile confirmed.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def doubtful(
 ) -> tuple[CellKey, ...]:
     """Return the cells to be compiled again, most urgent first.
 
-    Those that alarm come first, then the others that changed.
+    Cells that alarm come first, then the others that changed.
     """
     deltas = diff(base, head)
     alarms = judge(deltas, rules.thresholds, rules.states).news
@@ -72,11 +74,12 @@ def recheck(
     resources: Resources,
     pairs: Iterable[Pair] = (Pair("base", "head"),),
 ) -> dict[str, Snapshot]:
-    """Return the sides, the planned ones with their doubtful cells compiled again.
+    """Return the sides after the doubtful cells of the planned ones are compiled again.
 
     `pairs`: the sides that are compared, in this order.
 
-    The module's text says which cells are doubtful, and how often they are compiled.
+    The module's docstring describes the doubtful cells, and how often they are
+    compiled.
     """
     result = dict(sides)
     for pair in pairs:
@@ -89,7 +92,7 @@ def recheck(
 def _rechecked_pair(
     plans: Sequence[SidePlan], sides: Sides, rules: Config, resources: Resources
 ) -> dict[str, Snapshot]:
-    """Return the two sides, base first, after their doubtful cells are compiled again."""
+    """Return base and head after their doubtful cells are compiled again."""
     result = _repeat_unsteady(plans, sides=sides, rules=rules, resources=resources)
     budget = _Budget(plans, result)
     unsteady = _unsteady(result, rules)
@@ -126,8 +129,8 @@ def _repeat_unsteady(
 def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
     """Return the cells ever seen to give several results on any side.
 
-    Sides beside each other may have the same command: their results count together.
-    Cells that timed out are not among them.
+    Two sides with one command but different results count, too. Cells that timed out
+    are not among them.
     """
     keys = set[CellKey]()
     timed_out = set[CellKey]()
@@ -154,8 +157,8 @@ class _Budget:
     """What may still be compiled again, in the work that `bot.core.work` counts."""
 
     def __init__(self, plans: Sequence[SidePlan], sides: Sides) -> None:
-        # of each cell what one compile of all its sides costs, and how often the one
-        # that is known least was compiled
+        # cell → the work of one compile on all its sides, and the lower compile count
+        # of its sides
         self._cells: dict[CellKey, tuple[int, int]] = {}
         all_keys = {cell.key for side in sides.values() for cell in side.cells}
         for _, first_cell in _planned(plans, sides, all_keys):
@@ -174,10 +177,10 @@ class _Budget:
         self._few = FEW
 
     def admit(self, keys: Iterable[CellKey], times: int) -> frozenset[CellKey]:
-        """The cells that can be repeated for what is left.
+        """Return the cells that can be repeated for what is left.
 
-        What an earlier run repeated is not compiled again, but counts all the same: the
-        same comparison always rests on the same compiles.
+        A cell that an earlier run repeated is not compiled again, but its work counts.
+        So the same comparison always rests on the same compiles.
 
         `times`: how often a cell was compiled before it is repeated.
         """
@@ -268,9 +271,9 @@ def _missing_compiles(
 
 
 def _merged(earlier_cell: Cell, run: Cell) -> Cell:
-    """The cell with all that its command gave, the smallest artifact first.
+    """Return the cell with all outcomes of its command, the smallest artifact first.
 
-    A run that the machine stopped says nothing of the compiler.
+    A run that timed out is ignored: it proves nothing about the compiler.
     """
     if run.status == "timeout":
         return earlier_cell
@@ -286,9 +289,9 @@ def _merged(earlier_cell: Cell, run: Cell) -> Cell:
 
 
 def _rank(outcome: Cell | CompileOutcome) -> tuple[int, int, str]:
-    """Return the sort key of an outcome: what compiles first, then the smallest artifact.
+    """Return the sort key: what compiles first, then the smallest artifact.
 
-    The same outcome leads in whatever order they came.
+    The same outcome leads, whatever the order of the compiles.
     """
     size = outcome.metrics.get("artifact_bytes")
     return (

@@ -1,4 +1,4 @@
-"""A side that is ready to be measured: its compiler, and the cells that are planned for it."""
+"""A side that is ready to be measured: its compiler and its planned cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.core.snapshot import CellKey, SourceInfo
 class SidePlan:
     """One side, ready to be measured."""
 
-    label: str  # `base` or `head`
+    label: str  # `base`, `head`, or the name of a variant, such as a SPEC
     compiler: Compiler
     # what this run measures: all cells of the models on the targets, or the shard's
     # part of them
@@ -24,19 +24,19 @@ class SidePlan:
     source: SourceInfo
     models: tuple[Model, ...] = ()
     targets: tuple[Target, ...] = ()
-    # True where the files are of a commit, and are removed after the run
+    # True if the files are a checkout that is removed after the run
     is_temporary: bool = False
 
     @property
     def toolchain(self) -> Toolchain:
-        """What only `iree-compile` can be asked for.
+        """Return the IREE toolchain of the side.
 
-        Raises UsageError where the compiler is another.
+        Raises UsageError if the compiler is another one.
         """
         return toolchain_of(self.compiler)
 
     def planned(self, key: CellKey) -> PlannedCell:
-        """Return the planned cell of that key; there is one."""
+        """Return the planned cell of a key, which must exist."""
         return next(cell for cell in self.cells if cell.key == key)
 
 

@@ -114,7 +114,7 @@ class Hub:
     requester: Requester = field(repr=False, compare=False)
     retry: BoundedRetry = field(repr=False, compare=False)
     timeout_seconds: float = 30  # for connecting and for each silence
-    # of what this token writes, where that is known; empty: GitHub is asked
+    # the token's login; empty: ask GitHub
     login: str = ""
 
     def get(self, kind: type[_Value], path: str, /, **query: str | int) -> _Value:
@@ -239,9 +239,9 @@ class Hub:
         raise GithubException(answer.status, data, answer.headers)
 
     def _repeated(self, ask: Callable[[], _Value]) -> _Value:
-        """Return what `ask` gives.
+        """Return the result of `ask`.
 
-        Ask again where the answer broke off, as often as after a reset.
+        Ask again if the answer broke off, up to `retry.total` times.
         """
         for attempt in range(self.retry.total or 0):
             try:

@@ -13,7 +13,7 @@ from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, ResponseError
 SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "DELETE"})
 """The methods that are sent again after a broken connection.
 
-PATCH is missing on purpose: a check run appends the annotations of each.
+PATCH is missing on purpose: each PATCH appends its annotations to the check run.
 """
 
 
@@ -30,7 +30,7 @@ class BoundedRetry(GithubRetry):
     ) -> bool:
         """Return whether the request can be sent again.
 
-        Of a 403 only its headers and its text tell (`increment`).
+        `increment` reads a 403's headers and text to decide.
         """
         is_limit = status_code in {403, 429} or (status_code == 503 and has_retry_after)
         return is_limit or super().is_retry(method, status_code, has_retry_after)

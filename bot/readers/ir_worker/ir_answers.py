@@ -1,7 +1,7 @@
-"""Remember what was said of a program, so that it is read once for all targets.
+"""Remember answers about a program, so that it is read once for all targets.
 
-The phases of one model are nearly the same text for each target: only the lines that
-define its devices differ, and no answer about a program is of them.
+The phases of one model are nearly the same text for each target. Only the lines that
+define its devices differ, and no answer depends on these lines.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Answers:
         answer = self._remembered.pop(key, None)
         if answer is None:
             answer = question(self._ir, self._parse(text))
-        # The last one that was asked for is the last one to go.
+        # Evict the least recently used answer.
         self._remembered[key] = answer
         if len(self._remembered) > MOST_REMEMBERED:
             oldest = next(iter(self._remembered))
