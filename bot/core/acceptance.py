@@ -26,24 +26,24 @@ APPROVAL_LABEL = (  # the label by which a failing report is accepted as it is m
 def approval_labels(report_id: str) -> tuple[str, ...]:
     """Return the labels that accept the findings of a report.
 
-    The one for all reports, and its own.
+    One label is for all reports, and one for this report.
     """
     return (APPROVAL_LABEL, f"{APPROVAL_LABEL}-{report_id}")
 
 
 def is_approval(label: str) -> bool:
-    """Return True for a label that accepts some report.
+    """Return whether a label accepts a report.
 
-    Names of labels know no case.
+    Names of labels are not case-sensitive.
     """
     name = label.casefold()
     return name == APPROVAL_LABEL or name.startswith(f"{APPROVAL_LABEL}-")
 
 
 _WORDED = frozenset({"compile", "read", NOT_SHIPPED, "import", "option"})
-"""Stages whose failures differ in nothing but the words.
+"""Stages whose failures differ only in their words.
 
-The others have a figure, or one reason.
+A failure of another stage has a figure, or only one possible reason.
 """
 _VARYING = re.compile(
     r"(?:[\w.+-]*/)+"  # directories
@@ -55,7 +55,7 @@ _VARYING = re.compile(
 )
 _LINES = 4
 _LINE_CHARACTERS = 200
-"""So much of a message counts, less than a snapshot keeps.
+"""Only these first lines and characters of a message count.
 
 What that cuts off depends on numbers that vary.
 """
@@ -153,7 +153,7 @@ def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
 def _growth_since(acceptance: Acceptance, now: Seen) -> int | None:
     """Return by how much a finding grew above its accepted value.
 
-    None where none was accepted.
+    Return None if it was not accepted.
     """
     for then in acceptance.seen:
         is_same = replace(then, value=None) == replace(now, value=None)

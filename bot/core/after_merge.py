@@ -1,6 +1,6 @@
-"""What an issue about the main branch remembers.
+"""Keep the state in an issue about the main branch.
 
-It says whether findings are those of an issue that a person closed.
+It decides whether findings are those of an issue that a person closed.
 """
 
 from __future__ import annotations
@@ -61,10 +61,7 @@ def encode_issue(state: IssueState) -> str:
 
 
 def decode_issue(body: str, marker: str) -> IssueState | None:
-    """Return the state in the second line of an issue.
-
-    None if this version did not write it.
-    """
+    """Return the state in an issue's second line; None if another version wrote it."""
     lines = body.replace("\r\n", "\n").split("\n", 2)
     if len(lines) < 2 or lines[0] != marker:
         return None

@@ -70,5 +70,5 @@ BACKEND_BY_NAME: dict[str, Backend] = {backend.name: backend for backend in BACK
 
 
 def backend_of(name: str) -> Backend:
-    """Return the row of a backend; one that says nothing where the table has none."""
+    """Return the row of a backend; an empty row if the table has none."""
     return BACKEND_BY_NAME.get(name) or Backend(name)

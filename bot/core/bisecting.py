@@ -1,6 +1,6 @@
 """Bisect by values and rules: what is bad, and which candidate to look at next.
 
-In prose:
+The rules are:
 
 * Candidates stand in a row from a good end to a bad one. A candidate is bad if its value
   is above a limit, as lower is better for every metric. Without a limit of the user's,
@@ -69,9 +69,9 @@ class Bisection(Record, frozen=True):
 
 
 def judged(values: Sequence[int], limit: int) -> Judged:
-    """Return what all values of a candidate (at least one) say together.
+    """Judge a candidate by all its values, of which there is at least one.
 
-    Bad is what is above the limit.
+    A value is bad if it is above the limit.
     """
     if min(values) > limit:
         return "bad"
@@ -81,7 +81,7 @@ def judged(values: Sequence[int], limit: int) -> Judged:
 
 
 class Bracket(NamedTuple):
-    """The last candidate known to be good, and the first known to be bad, by their places."""
+    """The places of the last candidate known to be good and the first known bad one."""
 
     good: int
     bad: int
@@ -111,9 +111,10 @@ def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
 def values_of(
     cell: Cell | None, good: Cell | None, metric: str
 ) -> tuple[tuple[int, ...], str]:
-    """Return the metric's values of one cell, and why there are none.
+    """Return the metric's values of one cell, or an empty tuple and the reason.
 
-    `good`: the cell of the good end: what cannot be held against that is not known.
+    `good`: the cell of the good end. A value that cannot be compared with it is
+    unknown.
     """
     if cell is None:
         return (), "has no such build"

@@ -38,10 +38,7 @@ def encode(state: CommentState) -> str:
 
 
 def decode(comment_body: str) -> CommentState | None:
-    """Return the state in the second line of a comment.
-
-    None where there is none that this version wrote.
-    """
+    """Return the state in a comment's second line; None if another version wrote it."""
     lines = comment_body.split("\n", 2)
     is_ours = len(lines) > 1 and _MARKER.fullmatch(lines[0])
     if is_ours:

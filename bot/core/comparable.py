@@ -29,9 +29,9 @@ TOO_OLD = (
 def comparable(
     base: Cell | None, head: Cell | None, undeclared: Mapping[str, str] = _NONE
 ) -> tuple[Cell | None, Cell | None]:
-    """Return both cells, None in place of what cannot be compared, with its reason.
+    """Return both cells without the values that cannot be compared.
 
-    `undeclared`: as `unlike` gives it.
+    Such a value is None, and has a reason. `undeclared`: the result of `unlike`.
     """
     if base is None or head is None or not (base.measured and head.measured):
         return base, head
@@ -57,7 +57,7 @@ def _maker(cell: Cell) -> str:
 def other_version(base: Snapshot, head: Snapshot) -> str:
     """Return which metrics are not compared because one side does not name them.
 
-    Empty where there are none.
+    The text is empty if all are compared.
     """
     undeclared = unlike(base.compiler.metrics, head.compiler.metrics)
     base_ids = _measured_ids(base)

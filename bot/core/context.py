@@ -90,10 +90,10 @@ class RunContext(Small, frozen=True):
         )
 
     def with_command(self, command: Asked, pull: Pull, reason: str) -> RunContext:
-        """Return the run that carries out a command.
+        """Return the run that carries out a command, on the pinned merge commit.
 
-        On the pinned merge commit, whatever the event's commit is. A command with an
-        answer of its own is about no particular head, as a run that a person started.
+        The event's commit does not matter. A command with an answer of its own is about
+        no pull request's head, as a run that a person started.
         """
         if command.typed.verb in ANSWERED_APART:
             about = None
@@ -110,9 +110,9 @@ class RunContext(Small, frozen=True):
 
     @property
     def is_proposal(self) -> bool:
-        """Return whether a change is to be merged into a branch, whose rules hold.
+        """Return whether this is a pull request or a merge queue.
 
-        A pull request or a merge queue.
+        The rules of the branch hold, into which the change is to be merged.
         """
         return self.pull is not None or self.queue is not None
 
@@ -124,7 +124,7 @@ class RunContext(Small, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ActionInputs:
-    """The inputs of action.yml, parsed; one field per input that has a value of its own."""
+    """The parsed inputs of action.yml: one field per input that is more than text."""
 
     # `auto` (what the event asks for) or a command of the program
     command: str = "auto"

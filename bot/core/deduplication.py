@@ -93,10 +93,7 @@ def _unmeasured(cell: Cell | None) -> str:
 
 
 def _families_unknown(cell: Cell) -> str:
-    """Return why the families of a measured build are not known.
-
-    Empty where they are.
-    """
+    """Return why the families of a measured build are not known; empty if they are."""
     if reason := cell.reasons.get(_FAMILIES, ""):
         return reason
     if cell.program or cell.families:
@@ -119,10 +116,7 @@ def _near_duplicates(cell: Cell, *, varies: bool) -> NearDuplicates:
 
 
 def code_sizes(cell: Cell) -> dict[str, int | None]:
-    """Return executable → code of all its entry points, in bytes.
-
-    None where one is not known.
-    """
+    """Return executable → code bytes of all its entry points; None if one is not known."""
     sizes: dict[str, int | None] = {}
     for dispatch in cell.dispatches:
         before = sizes.get(dispatch.executable, 0)

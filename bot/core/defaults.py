@@ -62,10 +62,7 @@ class DefaultTrial(Record, frozen=True, omit_defaults=True):
 
 
 class TriedDefault(Record, frozen=True):
-    """One changed default, and the experiment with it.
-
-    As `changed_defaults[]` of `report.json` has it.
-    """
+    """One changed default and its experiment: a row of `changed_defaults[]`."""
 
     option: Annotated[str, msgspec.Meta(pattern=r"\A--?[\w.-]{1,200}\Z")]
     # base, head: the default as the compiler writes it; None where the compiler does

@@ -1,8 +1,8 @@
 """Compare two snapshots cell by cell, also those of non-deterministic compilers.
 
-Two outcomes of one command are proof of that, whoever saw them: the same side in
-several compiles, or both sides of a comparison where compiler, model and flags are the
-same.
+Two different outcomes of one command prove that a compiler is non-deterministic. The
+same side may have shown them in several compiles. Or both sides have the same compiler,
+model and flags, and different outcomes.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
 
 
 def value_of(cell: Cell, id_: str) -> Value:
-    """Return a metric of a cell as it is told: all that its command gave.
+    """Return all values of a metric of a cell, as reports show them.
 
-    None without an artifact.
+    Return None without an artifact.
     """
     if not cell.measured:
         return None
@@ -119,9 +119,9 @@ def _same_command(
 
 
 def _flags(cell: Cell) -> str:
-    """Return the command without the model's path, and without what lifts the stack gate.
+    """Return the command without the model's path and the option for the stack gate.
 
-    Empty where it names no target.
+    It is empty if it names no target.
     """
     command = cell.command.partition(" < ")[0].replace(f" {LIFTED_LIMIT_FLAG}", "")
     if any(option in command for option in _TARGET_OPTIONS):
@@ -167,9 +167,9 @@ STATES_BY_NEWS = (
     "newly-broken",
     "unmeasured",
 )
-"""For a cell whose compiler does not repeat itself.
+"""The states of a non-deterministic cell.
 
-What says least about the change comes first.
+The state that proves least about the change comes first.
 """
 
 
@@ -177,8 +177,8 @@ class MetricDelta(Small, frozen=True):
     """One metric of one cell on both sides."""
 
     id: str
-    # base, head: the values; of a side that does not repeat itself those of the two
-    # outcomes that differ least
+    # base, head: the values; for a non-deterministic build those of the two outcomes
+    # that differ least
     base: int | None
     head: int | None
     # every value that base and head were seen to have, the lowest first; None where
@@ -264,7 +264,7 @@ class CellDelta(Small, frozen=True):
     # True where both artifacts are the same bytes, None where that is not known
     identical: bool | None = None
     reason: str = ""
-    noise: str = (  # how the compiler does not repeat itself here; empty where nothing shows that
+    noise: str = (  # the words for a non-deterministic compiler; empty for any other
         ""
     )
     # True where there is noise, but each side always ended alike and with the same
@@ -276,7 +276,7 @@ class CellDelta(Small, frozen=True):
 
     @property
     def unstable(self) -> bool:
-        """Return whether the compiler does not repeat itself."""
+        """Return whether the compiler is non-deterministic here."""
         return bool(self.noise)
 
     @property
@@ -335,9 +335,9 @@ def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
 
 
 def outcome(cell: Cell | None) -> str:
-    """Return how a cell ended, but for the compiler's words.
+    """Return how a cell ended, without the compiler's words.
 
-    `ok`, `absent`, `failed: compile`, `failed: compile, SIGSEGV`.
+    Examples are `ok`, `absent`, `failed: compile` and `failed: compile, SIGSEGV`.
     """
     if cell is None:
         return "absent"
@@ -375,7 +375,7 @@ def _timeout_message(cells: Sequence[Cell]) -> str:
 def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
     """Return the metrics that repeat exactly and differ, or may differ.
 
-    A value lost or won counts.
+    A value that only one side has counts as a difference.
     """
     exact = [metric for metric in metrics if metric.id not in INEXACT]
     return [metric for metric in exact if metric.base != metric.head or metric.is_open]
@@ -450,10 +450,7 @@ def _compared(
 
 
 def _identical(base: Cell | None, head: Cell | None) -> bool | None:
-    """Return whether both artifacts are the same bytes.
-
-    None where that is not known.
-    """
+    """Return whether both artifacts are the same bytes; None if that is not known."""
     if base is None or head is None:
         return None
     if base.artifact_digest is None or head.artifact_digest is None:
@@ -468,9 +465,9 @@ def _noisy(
     cells: tuple[Cell | None, Cell | None],
     outcomes: Outcomes,
 ) -> CellDelta:
-    """Return the comparison of the two outcomes that differ least.
+    """Compare the two outcomes that differ least.
 
-    Each metric has every value that was seen.
+    Each metric of the result has every value that was seen.
     """
     pairs = list[CellDelta]()
     all_outcomes = product(outcomes[0] or (None,), outcomes[1] or (None,))
@@ -498,7 +495,7 @@ def _noisy(
 
 
 def _distance(delta: CellDelta) -> tuple[int, int]:
-    """Order deltas by how much they say of the change, and by how far sizes differ."""
+    """Return the sort key: how much the state proves, then how far sizes differ."""
     artifact_bytes = delta.metrics["artifact_bytes"].change
     return STATES_BY_NEWS.index(delta.state), abs(artifact_bytes or 0)
 
@@ -510,7 +507,7 @@ def _known_values(values: Iterable[int | None]) -> tuple[int, ...]:
 def _sizes(outcomes: Sequence[CompileOutcome]) -> str:
     """Return `82,408 B or 86,872 B`.
 
-    Or `2 artifacts of 106,312 B` where only other bytes tell them apart.
+    If all sizes are equal, return `2 artifacts of 106,312 B`.
     """
     sizes = []
     for outcome in outcomes:

@@ -22,25 +22,20 @@ CAUSES = (
     "host",
     "packaging",
 )
-"""In the order of the phases that they stand for.
+"""The causes, in the order of the phases that they stand for.
 
-Of code, then of what else is in executables, and around them.
+First come those of code, then those of other bytes in executables and around them.
 """
 CAUSE_WORDS = {
     "container": "rest of the executables",
     "host": "host program",
     "packaging": "tables of the artifact",
 }
-"""Causes that are not called as people call what they are of.
-
-What is no code of a dispatch.
-"""
+"""The words of causes whose bytes are no code of a dispatch."""
 MIXED = "mixed"
+"""The cause of a cell if no cause has half of the change."""
 UNKNOWN = "unknown"
-"""The cause of a cell none of whose causes has half of the change.
-
-What no cause is known of, in a waterfall.
-"""
+"""The part of a waterfall that has no known cause."""
 
 PHASES = (
     "input",
@@ -122,13 +117,13 @@ EARLY_CAUSES = frozenset({"input", "fusion"})
 
 
 class DispatchDelta(Small, frozen=True):
-    """One entry point on both sides, where it is not the same."""
+    """One entry point that is not the same on both sides."""
 
     # base, head: the entry point there; None where that side has none that matches
     base: Dispatch | None
     head: Dispatch | None
     matched: str  # the pass that found the pair; `added` or `removed` where none did
-    # one of CAUSES; None where it cannot be known, `note` then says why
+    # one of CAUSES; None if it cannot be known: `note` then has the reason
     cause: str | None
     # where most of its sites are; `unattributed` without a location
     component: str = UNATTRIBUTED
@@ -136,10 +131,10 @@ class DispatchDelta(Small, frozen=True):
     # unified diff of the smallest differing piece, line by line; empty where both texts
     # are not at hand
     diff: tuple[str, ...] = ()
-    # the pass after which the sides are apart; None where it was not traced, or none
-    # does
+    # the pass after which the sides differ; None if it was not traced, or no pass is
+    # named
     passed: PassChange | None = None
-    untraced: str = ""  # why there is none
+    untraced: str = ""  # why no pass is named
     # phase → bytes of the change that it carries (`bot.core.ladder`), None beside a
     # failed experiment; None where no ladder was measured
     attribution: Mapping[str, Amount | None] | None = None
@@ -148,7 +143,7 @@ class DispatchDelta(Small, frozen=True):
 
     @property
     def name(self) -> str:
-        """Return the head's name, the base's where it is gone."""
+        """Return the name on head; on base if head does not have it."""
         dispatch = self.head or self.base
         if dispatch:
             return dispatch.name
@@ -246,10 +241,8 @@ class Example(Small, frozen=True):
 class Suspect(Record, frozen=True):
     """A commit between the two compilers that touched what a root cause names.
 
-    Nothing proves that it is the one.
-
-    `url` is empty where a clone does not say where it is from; `why`: which words of
-    the root cause the commit has.
+    Nothing proves that it made the change. `url` is empty if a clone does not know its
+    origin; `why`: the words that the commit and the root cause share.
     """
 
     commit: str
@@ -262,10 +255,9 @@ class Suspect(Record, frozen=True):
 class LookedUp(Record, frozen=True):
     """The files that implement the pass, or choose the configuration.
 
-    `commits`: how many touched them in between.
-
-    `note` stands beside these, or in place of them; `this_pull_request`: the files that
-    the pull request changes.
+    `commits`: how many commits between the two compilers touched these files; `note`: a
+    remark, also if there are no files; `this_pull_request`: the files that the pull
+    request changes.
     """
 
     files: tuple[str, ...]
@@ -316,7 +308,7 @@ class RootCause(Small, frozen=True):
 class StepCause(Record, frozen=True):
     """One root cause of a step: what changed, where, and by how many bytes.
 
-    Bytes are signed, and their amounts added up.
+    `net_bytes` is the signed sum, and `absolute_bytes` the sum of the amounts.
     """
 
     cause: str | None
@@ -383,10 +375,10 @@ def named_bytes(base: Dispatch | None, head: Dispatch | None) -> int:
 
 
 def moved_bytes(delta: DispatchDelta) -> int | None:
-    """Return the bytes that came or went with a dispatch.
+    """Return the bytes that a dispatch gained or lost.
 
-    None where its code is not known on a side that has it. Of one that a side alone
-    has, the whole executable where it has one of its own.
+    Return None if its code is not known on a side that has it. If only one side has the
+    dispatch, its whole executable counts, unless others share it.
     """
     if delta.base is None or delta.head is None:
         return _change(whole_bytes(delta.base), whole_bytes(delta.head))
@@ -403,9 +395,9 @@ def _change(base_bytes: int | None, head_bytes: int | None) -> int | None:
 
 
 def whole_bytes(row: Dispatch | None) -> int | None:
-    """Return the executable where the dispatch has one of its own, its code elsewhere.
+    """Return the bytes of the dispatch's executable; of its code if others share it.
 
-    0 for no dispatch.
+    Return 0 without a dispatch.
     """
     if row is None:
         return 0

@@ -55,7 +55,7 @@ _T_QUANTILES = (
 )
 """The 97.5 % quantiles of Student's t distribution, from 1 degree of freedom on.
 
-As many as an experiment can need.
+An experiment never needs more of them.
 """
 
 Point = tuple[int, int]  # number of layers, value
@@ -72,13 +72,13 @@ class Growth(NamedTuple):
     def is_warning(self) -> bool:
         """Return whether the value grows clearly faster than the number of layers.
 
-        Overall, or in the last step.
+        It does so overall, or in the last step.
         """
         return max(self.exponent, self.last_step) >= WARNING_EXPONENT
 
 
 def fitted(points: Sequence[Point]) -> Growth | str:
-    """Fit a power law to points of different depths, or return why there is none."""
+    """Fit a power law to points of different depths, or return why that fails."""
     if len({layers for layers, _ in points}) < 2:
         return "fewer than two depths were measured"
     if any(value <= 0 for _, value in points):
@@ -141,9 +141,9 @@ class DepthGrowth(NamedTuple):
 
 
 def series(study: Study) -> list[tuple[Variant, ...]]:
-    """Return the variants that differ in nothing but the number of layers.
+    """Return the variants that differ only in the number of layers, by group.
 
-    Each group has at least two numbers.
+    Each group has at least two numbers of layers.
     """
     groups = list[list[Variant]]()
     for variant in study.variants:
@@ -165,7 +165,7 @@ def series(study: Study) -> list[tuple[Variant, ...]]:
 
 
 def _flat(variant: Variant) -> Variant:
-    """Return what makes a variant another one, but for its layers and what was measured."""
+    """Return the variant without its name, layers and results."""
     return replace(variant, name="", layers=None, snapshot=None, reason="")
 
 

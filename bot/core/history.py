@@ -31,7 +31,7 @@ class Move(Record, frozen=True, omit_defaults=True):
 
 
 class History(Small, frozen=True, dict=True, gc=True):
-    """A study of releases or commits, and what it says of their order."""
+    """A study of releases or commits, and what changed from one to the next."""
 
     study: Study
     # release and cell → that it has other numbers there than in the release before
@@ -44,10 +44,7 @@ class History(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def rows(self) -> Mapping[CellKey, tuple[Cell, ...]]:
-        """Each cell that something was tried for in some release.
-
-        In the order of the releases.
-        """
+        """Return each cell that was tried in some release, in the order of releases."""
         tried = {}
         for key, row in self.study.rows.items():
             statuses = {cell.status for cell in row}

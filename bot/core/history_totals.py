@@ -30,12 +30,10 @@ class HistoryTotal(Record, frozen=True):
 
 
 def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
-    """Return totals over all targets, then over each, release after release.
+    """Return the totals over all targets, then over each, release after release.
 
-    None of a release that measured nothing.
-
-    They are over cells that have one value in every release, so that a gap is never
-    taken for a change, nor is chance.
+    A release that measured nothing has no totals. Only cells with one value in every
+    release count, so that neither a gap nor chance looks like a change.
     """
     measured = {variant.name for variant in study.measured}
     columns = [

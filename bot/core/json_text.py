@@ -30,7 +30,7 @@ def nonzero(counts: Mapping[str, int]) -> dict[str, int]:
 def counts_text(counts: Mapping[str, int]) -> str:
     """Return the counts that are not 0 as text, in the order of their names.
 
-    The names have no blanks.
+    No name may have a blank.
     """
     return " ".join(f"{name} {count}" for name, count in nonzero(counts).items())
 
@@ -48,9 +48,9 @@ def known_counts(text: str | None) -> Counter[str] | None:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return the value of JSON of anybody.
+    """Parse untrusted JSON.
 
-    Raises ValueError for what is none, or is nested deeper than the parser follows.
+    Raises ValueError if it is malformed or nested too deeply.
     """
     try:
         return msgspec.json.decode(text)
@@ -64,10 +64,7 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 _made: Callable[[Any], msgspec.json.Decoder[Any]] = lru_cache(msgspec.json.Decoder)
 _PILED = frozenset({"cells", "points"})  # each entry on a line of its own
 _ONE_AT_A_TIME = Lock()
-"""The library fills in what it knows of a type when it is first asked for.
-
-Two threads that ask at once crash it.
-"""
+"""Held while a decoder is made: two threads that do so at once crash the library."""
 
 
 def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
@@ -117,10 +114,7 @@ def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def filled(**values: object) -> dict[str, object]:
-    """Return the values that say something.
-
-    Numbers, 0 included, and what is not empty.
-    """
+    """Return the values without those that are empty; numbers stay, even 0."""
     return {
         name: value for name, value in values.items() if value or isinstance(value, int)
     }
@@ -150,9 +144,9 @@ def decoded(
 
 
 def converted(plain: Any, kind: type[_T], where: str) -> _T:
-    """Return the value of plain dicts and lists, as one type.
+    """Return plain dicts and lists as a value of one type.
 
-    Raises InputError naming the field.
+    Raises InputError that names the field.
     """
     decoder(kind)
     try:
@@ -174,7 +168,7 @@ def _require_single(pairs: list[tuple[str, Any]]) -> None:
 def require_single_keys(text: bytes | str, where: str, hint: str = "") -> None:
     """Raise InputError for JSON with an object that has a key twice.
 
-    Readers disagree about which value counts.
+    Readers disagree about the value of such a key.
     """
     try:
         json.loads(text, object_pairs_hook=_require_single)
@@ -216,7 +210,7 @@ def _refused(
 ) -> InputError:
     """Return the library's message, with its place where our messages have theirs.
 
-    The place is such as `$.cells[3].status`.
+    An example of a place is `$.cells[3].status`.
     """
     problem, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")[:_SHOWN_CHARACTERS]

@@ -56,7 +56,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
 
     @cached_property
     def cells(self) -> tuple[tuple[str, Cell], ...]:
-        """Variant and cell, by model, target and the variant's name."""
+        """Return variant and cell, by model, target and the variant's name."""
         cells = [(name, cell) for (name, _), cell in self.study.cells.items()]
         return tuple(sorted(cells, key=lambda pair: (pair[1].key, pair[0])))
 
@@ -72,7 +72,7 @@ _DIGITS = 4  # after the point of an exponent
 def lab_lines(lab: Lab) -> Iterator[bytes]:
     """Yield the text of `lab.json`.
 
-    Canonical, cells by model, target and variant, each on a line of its own.
+    It is canonical. Each cell has its own line, sorted by model, target and variant.
     """
     experiment = lab.experiment
     growth_rows = tuple(map(_growth_row, growths(lab.study, experiment.columns)))
@@ -124,7 +124,7 @@ def _times_row(times: CompileTimes | None) -> dict[str, object]:
 
 
 def _timed_rows(times_us: Mapping[str, int]) -> list[dict[str, object]]:
-    """Names and times in their order, which an object of JSON would lose."""
+    """Return names and times as a list, as an object of JSON would lose their order."""
     return [{"name": name, "wall_us": time_us} for name, time_us in times_us.items()]
 
 

@@ -41,7 +41,7 @@ class Sums:
     def value(self, variant: str, column: str) -> Value:
         """Return the sum of a metric over the models, or its largest value.
 
-        None where one of them is not known.
+        Return None if one of them is not known.
         """
         cells = [
             self.cells[model, variant]
@@ -62,7 +62,7 @@ class Sums:
         return self.lab.run(variant, self.cells[model, variant])
 
     def time(self, variant: str) -> Mean | None:
-        """Ratios of CPU time; None where nothing was timed."""
+        """Return the mean ratio of CPU time; None if nothing was timed."""
         candidates = (
             self.time_ratio(model, variant)
             for model, name in self.cells
@@ -74,9 +74,9 @@ class Sums:
         return None
 
     def time_ratio(self, model: str, variant: str) -> float | None:
-        """CPU time against the reference's: 1 for the very same artifact.
+        """Return CPU time divided by the reference's; None if it is not known.
 
-        None where it is not known.
+        It is 1 if both have the same artifact.
         """
         cell = self.cells[model, variant]
         first = self.cells.get((model, self.reference))

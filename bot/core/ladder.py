@@ -122,7 +122,7 @@ class Ladder(Record, frozen=True, omit_defaults=True):
     knobs: KnobProof | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for two orders of which one alone divides the back end."""
+        """Raise ValueError if only one of two orders divides the back end."""
         if self.back is not None and (self.back.optimized is None) != (
             self.climb.optimized is None
         ):
@@ -175,7 +175,7 @@ def attribution(ladder: Ladder) -> dict[str, int | None]:
 def is_large_part(parts: Mapping[str, int | None], phase: str) -> bool:
     """Return whether a phase may carry a tenth of the total change or more.
 
-    It may where its bytes are not known.
+    It may do so if its bytes are not known.
     """
     if phase not in parts:
         return False

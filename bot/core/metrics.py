@@ -428,11 +428,9 @@ EXECUTABLES = (  # before the name that a reader has for a part of an executable
     "executables/"
 )
 OTHER = EXECUTABLES + "tables"
+"""The bytes of an executable that no part claims: names, tables, padding."""
 UNREAD = EXECUTABLES + "unread"
-"""What of an executable no part claims: names, tables, padding.
-
-And executables that could not be read.
-"""
+"""Executables that could not be read."""
 # what an archive such as `libf.a` adds to its members
 ARCHIVE = EXECUTABLES + "archive"
 CODE = frozenset({EXECUTABLES + name for name in ("text", "bytecode", "functions")})
@@ -462,18 +460,15 @@ _WORDS = {
 
 
 def code_words(text: str, backend: str) -> str:
-    """Return what the code of executables is called.
+    """Return the name of the code of executables: `text`, unless the code is text.
 
-    `words`, but where it is text, by that text's name.
+    Then it is the name of that text's form.
     """
     return backend_of(backend).text_form or text
 
 
 def metric_words(metric: Metric, backend: str) -> str:
-    """Return what a metric of a cell is called.
-
-    Its label, but where it is the size of text.
-    """
+    """Return the name of a metric of a cell: its label, unless it is the size of text."""
     if metric.id == "executable_bytes":
         return code_words(metric.label, backend)
     return metric.label
@@ -486,9 +481,9 @@ def part_words(name: str) -> str:
 
 
 class OwnMetric(Record, frozen=True):
-    """A metric that a configuration declares, for what a command writes to `facts.json`.
+    """A metric that a configuration declares and a command writes to `facts.json`.
 
-    It repeats exactly.
+    It must repeat exactly.
     """
 
     id: Annotated[str, Meta(pattern=rf"\A{OWN_ID}\Z")]

@@ -29,9 +29,9 @@ def near_or_known(
 def nearest(
     typed: str, names: Iterable[str], short: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the names that are most similar to a selector, best first.
+    """Return the names that are most similar to a selector, or begin similarly.
 
-    Or begin like it.
+    The best one is first.
     """
     word = typed.strip("*?").lower()
     meant = dict[str, list[str]]()

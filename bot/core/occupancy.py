@@ -66,7 +66,7 @@ def device_of(backend: str, command: str) -> str:
 def occupancy(device: str, registers: int) -> Occupancy | None:
     """Return the occupancy of an entry point by its registers.
 
-    None for a device without exact numbers.
+    Return None for a device without exact numbers.
 
     CUDA: `floor(65536 / (ceil(32 r / 256) · 256))`, rounded down to groups of four
     warps. AMD since gfx90a: `floor(512 / (ceil(r / 8) · 8))` waves of a SIMD unit.

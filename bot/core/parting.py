@@ -1,10 +1,11 @@
-"""Find where two compilers part over one dispatch: the pass after which it is another one.
+"""Find the pass after which two compilers have different code of one dispatch.
 
-The parting pass is the first pass that makes a good part of what the sides are apart in
-the end, and most of what differs after it. It is not one that adds a little to much, or
-lowers what parted before. The trace shows a handful of operations that differ before
-and stay so, but they are not the cause: a gather whose lowering makes 1,440 operations
-more on one side may have differed by three before.
+The parting pass is the first pass that makes a good part of the final difference, and
+most of what differs after it. It is not a pass that adds a little to a large
+difference, or lowers what parted before. The trace shows a handful of operations that
+differ before and stay so, but they are not the cause. An example is a gather whose
+lowering makes 1,440 more operations on one side: it may have differed by three
+operations before.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ _OPEN = (
 _SLOWLY = "traced: no single printed pass makes most of the difference"
 IN_LLVM = "the sides diverge in LLVM"
 _NO_LLVM = "traced: " + IN_LLVM + ", up to {}, and LLVM does not print every pass there"
-"""Why no pass is named, each in one sentence for all places that say it.
+"""Why no pass is named, each in one sentence for all places that show it.
 
-A compile that fails has its own words.
+A failed compile has its own words.
 """
 
 
@@ -97,7 +98,7 @@ def _prints_llvm(trace: DispatchTrace) -> bool:
 def _with_other_target(
     base: DispatchTrace | None, head: DispatchTrace | None
 ) -> tuple[DispatchTrace | None, DispatchTrace | None]:
-    """Give a side without a trace the other side's trace across, where there is one."""
+    """Give a side without a trace the other side's trace across, if it has one."""
     if base is None and head is not None and head.across:
         return DispatchTrace(head.across), head
     if head is None and base is not None and base.across:
@@ -206,7 +207,7 @@ def _is_in_llvm(row: TraceRow) -> bool:
 def _formed_at(rows: Sequence[TraceRow]) -> int | None:
     """Return the place of the pass that forms other dispatches.
 
-    None where the sides differ before that.
+    Return None if the sides differ before it.
     """
     forming = 0
     for place in range(len(rows) - 1, -1, -1):
@@ -219,17 +220,16 @@ def _formed_at(rows: Sequence[TraceRow]) -> int | None:
 
 
 def _first_jump(rows: Sequence[TraceRow], least_left: float) -> int | None:
-    """Return the place of the first pass that makes a good part of the end's difference.
+    """Return the place of the first pass that makes much of the final difference.
 
-    By far more differs after it than before it, and most of that stays for good. Of
-    LLVM's passes only those of the middle end that both sides print count. LLVM prints
-    none that deletes its loop, and of the code generator's passes over IR
-    (`consthoist`) only some, so that what others of these do is seen after the next
-    one.
+    Far more differs after it than before it, and most of that stays. Of LLVM's passes,
+    only those of the middle end count that both sides print. LLVM prints no pass that
+    deletes its loop, and only some of the code generator's passes over IR
+    (`consthoist`). The effect of the others shows after the next printed pass.
 
     Args:
-        least_left: of the end's difference, what is never gone again; LLVM undoes much
-            of what MLIR's last passes do.
+        least_left: the share of the final difference that must stay from here on; LLVM
+            undoes much of what MLIR's last passes do.
     """
     shares = [row.share for row in rows]
     least_later = list(accumulate(reversed(shares), min))[::-1]

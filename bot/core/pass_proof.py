@@ -1,9 +1,7 @@
 """Prove an MLIR pass: head's passes run on base's IR from a cut on.
 
-The bytes are counted.
-
-The bytes before and after a pass differ by what this pass carries. Only the MLIR part of a ladder
-is divided.
+The bytes before and after a pass differ by what this pass carries. Only the MLIR part
+of a ladder is divided.
 """
 
 from __future__ import annotations
@@ -63,27 +61,21 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def first_pass(self) -> str:
-        """Return the argument name of the first pass of the range.
-
-        Empty where there is no range.
-        """
+        """Return the argument name of the range's first pass; empty without a range."""
         if self.passes:
             return self.passes[0]
         return ""
 
     @property
     def last_pass(self) -> str:
-        """Return the argument name of the last pass of the range.
-
-        Empty where there is no range.
-        """
+        """Return the argument name of the range's last pass; empty without a range."""
         if self.passes:
             return self.passes[-1]
         return ""
 
     @property
     def runs_on(self) -> str:
-        """Return BOTH, BASE_ALONE or HEAD_ALONE; empty where there is no range."""
+        """Return BOTH, BASE_ALONE or HEAD_ALONE; empty without a range."""
         if self.base_passes and self.head_passes:
             return BOTH
         if self.base_passes:
@@ -101,7 +93,7 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def is_one_pass(self) -> bool:
-        """Return whether the range is a single pass, under whatever name on each side."""
+        """Return whether the range is one pass, whose name may differ between sides."""
         return (
             bool(self.passes) and max(len(self.base_passes), len(self.head_passes)) == 1
         )
@@ -133,6 +125,6 @@ def untried(
 def carries(part_bytes: int, moved_bytes: int) -> bool:
     """Return whether a part is the whole of a change, up to what a proof allows.
 
-    Both are signed.
+    Both numbers of bytes are signed.
     """
     return status_of(part_bytes, moved_bytes) == PROVED

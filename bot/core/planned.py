@@ -1,6 +1,7 @@
-"""What a selector means: a glob of names, else of the short names that reports show.
+"""Plan the builds, and find the names that a selector matches.
 
-Short names count where no full one matches, so that a glob never takes more than it says.
+A selector is a glob of names. If no name matches, it is a glob of the short names that
+reports show.
 """
 
 from __future__ import annotations
@@ -42,11 +43,10 @@ def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str
 def matching(
     names: Sequence[str], selector: str, short: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the names that a selector takes: one that is a name takes that one.
+    """Return the names that a selector matches; an exact name matches only itself.
 
-    `…` stands for what a report leaves out.
-
-    `short`: name → its short name, where it has one.
+    `…` stands for the part of a name that a report leaves out. `short`: name → its
+    short name, if it has one.
     """
     if selector in names:
         return [selector]
@@ -60,12 +60,12 @@ def matching(
 def beginning(
     names: Sequence[str], start: str, short: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the names, or short names, that begin so.
+    """Return the names that begin with a text, by themselves or by their short names.
 
-    The function of a dispatch may be left out: `dispatch_9` is a beginning. `dispatch_1` is
-    none of `main_dispatch_10_matmul` where there is a `main_dispatch_1_matmul`, nor an
-    initializer's where another function has one; a glob may leave out the function,
-    too.
+    The function of a dispatch may be left out: `dispatch_9` is a beginning.
+    `dispatch_1` is no beginning of `main_dispatch_10_matmul` if there is a
+    `main_dispatch_1_matmul`. A dispatch of an initializer is left out if another
+    function has one, too. A glob may leave out the function, too.
     """
     texts = {name: f"_{name} _{(short or {}).get(name, name)}" for name in names}
     begin = [name for name in names if f"_{start}" in texts[name]]
@@ -80,7 +80,7 @@ def kept(
     selectors: Sequence[str],
     short: Mapping[str, str] | None = None,
 ) -> set[str]:
-    """Return what any of the selectors takes; all names where there is none."""
+    """Return the names that any of the selectors matches; all names without a selector."""
     if not selectors:
         return set(names)
     return {name for selector in selectors for name in matching(names, selector, short)}
@@ -92,9 +92,9 @@ def require_matches(
     noun: str,
     short: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise UsageError, with the nearest names, for a selector that takes none.
+    """Raise UsageError with the nearest names for a selector that matches nothing.
 
-    `what` is `model` or `target`.
+    `noun` is `model` or `target`.
     """
     for selector in selectors:
         if not matching(names, selector, short):
@@ -125,13 +125,13 @@ LIBRARY_PATH_OPTION = "--iree-llvmcpu-static-library-output-path"
 LIFTED_LIMIT_FLAG = "--iree-llvmcpu-stack-allocation-limit=1073741824"
 """Lifts the compiler's 32 KiB stack gate (a power of two, 1 GiB).
 
-So that a refused cell can be measured.
+With this flag a refused cell can be measured.
 """
 
 LIFTED = "with the stack limit lifted: "
 """Begins the reason of a cell that the gate refused, and that fails without it, too.
 
-So does its command.
+It begins the command of such a cell, too.
 """
 
 
@@ -233,10 +233,7 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def cost(self) -> float:
-        """Return what it is expected to cost, in no particular unit.
-
-        Only the order matters.
-        """
+        """Return the expected cost, in no particular unit: only the order matters."""
         return (self.model.size_bytes + _NEXT_TO_NOTHING_BYTES) * backend_of(
             self.target.backend
         ).cost
@@ -244,7 +241,7 @@ class PlannedCell(Small, frozen=True):
     def command(self, *, lifted: bool = False) -> str:
         """Return the command line that gives the cell's artifact.
 
-        The input's path must not reach the compiler.
+        The compiler must not see the path of the input.
         """
         if self.run:
             return shlex.join(self.printed)
@@ -274,7 +271,7 @@ def select(
     model_globs: Sequence[str] = (),
     target_globs: Sequence[str] = (),
 ) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
-    """Keep what the globs name (all, where there are none).
+    """Keep the models and targets that the globs name; all without globs.
 
     A glob that matches nothing is an error.
     """

@@ -174,9 +174,9 @@ def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey
 
 
 def excess(finding: Finding) -> int:
-    """Return by how much the value, or its growth, is more than the level allows.
+    """Return by how much the value, or its growth, is above the level.
 
-    It is in the metric's unit; 0 where it is unknown.
+    It is in the metric's unit, and 0 if it is unknown.
     """
     if finding.allowed is None or finding.head is None:
         return 0
@@ -201,7 +201,7 @@ def _judge_states(
 
 
 def _measured_models(deltas: Sequence[CellDelta]) -> set[str]:
-    """Return the models of which a build was measured on either side."""
+    """Return the models that have a measured build on either side."""
     models = set[str]()
     for delta in deltas:
         for cell in (delta.base, delta.head):
@@ -363,7 +363,7 @@ def _amount(value: Value, unit: Unit, sign: str = "") -> str:
 def change_text(metric: MetricDelta) -> str:
     """Return a change in words: `+33,552 B (+66.5 %)`, `+2 (from 0)`, `-304..+1,968 B`.
 
-    Empty where it is not known.
+    The text is empty if the change is not known.
     """
     change = difference(*metric.sides)
     if change is None:

@@ -1,9 +1,7 @@
-"""What a model's target-independent IR says of its dispatches.
+"""The facts in a model's target-independent IR about its dispatches.
 
-It is kept small enough to live in a baseline.
-
-Digests stand for texts: two executables of equal `source` have the same IR up to names
-and SSA numbering.
+They are small enough to live in a baseline. Digests stand for texts: two executables
+with an equal `source` have the same IR, except names and SSA numbering.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ class Site(Record, frozen=True, omit_defaults=True):
 
 
 class Family(Record, frozen=True, omit_defaults=True):
-    """Executables of one cell that are identical, or equal but for what their kind says."""
+    """Executables of one cell that are identical, or differ only as their kind says."""
 
     kind: FamilyKind
     members: tuple[str, ...]  # executable names, in the program's order; at least two
@@ -87,7 +85,10 @@ class Family(Record, frozen=True, omit_defaults=True):
 
 
 class Program(Record, frozen=True, omit_defaults=True):
-    """What the target-independent half of a compile says; cells of one model share it."""
+    """The facts from the target-independent half of a compile.
+
+    Cells of one model share it.
+    """
 
     # one of HASHED_PHASES → digest of the whole program's IR at its end, up to names of
     # values and places

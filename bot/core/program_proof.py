@@ -84,7 +84,7 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
     def pass_name(self) -> str:
         """Return the pass that forms the regions, wholly or in part.
 
-        Empty where no experiment names one.
+        It is empty if no experiment names one.
         """
         if self.passed is not None:
             return self.passed.name
@@ -92,7 +92,7 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
 
 
 def regions_status(restored_regions: int, regions: int) -> Status:
-    """Return the status of an experiment that gives so many of the differing regions back."""
+    """Return the status of an experiment that restores some of the differing regions."""
     if restored_regions == regions:
         return "proved"
     if restored_regions > 0:
@@ -101,5 +101,5 @@ def regions_status(restored_regions: int, regions: int) -> Status:
 
 
 def untried(reason: str, compiles: int = 0) -> ProgramProof:
-    """Return the proof that says why there is no experiment."""
+    """Return the proof of an experiment that was not made, with the reason."""
     return ProgramProof("not-tried", reason[:_LONG], compiles=compiles)

@@ -29,14 +29,14 @@ LITTLE_PERCENT = 2
 
 
 def little_bytes(moved_bytes: int) -> int:
-    """Return by how much two sizes may differ and count as one, in an experiment on this change."""
+    """Return by how many bytes two sizes may differ and still count as equal."""
     return max(LITTLE_BYTES, abs(moved_bytes) * LITTLE_PERCENT // 100)
 
 
 def status_of(restored_bytes: int, moved_bytes: int) -> str:
     """Return the status of an experiment that ran.
 
-    Both are signed, and `moved_bytes` is not 0.
+    Both numbers of bytes are signed, and `moved_bytes` is not 0.
     """
     if moved_bytes > 0:
         in_direction = restored_bytes
@@ -56,7 +56,7 @@ def status_of(restored_bytes: int, moved_bytes: int) -> str:
 
 
 class Experiment(Protocol):
-    """What an experiment on one dispatch says; bytes are as in `KnobProof`."""
+    """The result of an experiment on one dispatch; bytes are as in `KnobProof`."""
 
     @property
     def status(self) -> str:
@@ -64,7 +64,7 @@ class Experiment(Protocol):
 
     @property
     def why(self) -> str:
-        """Say why it was not tried; empty where it was."""
+        """Return why it was not tried; empty if it was."""
 
     @property
     def moved_bytes(self) -> int | None:
@@ -72,7 +72,7 @@ class Experiment(Protocol):
 
     @property
     def restored_bytes(self) -> int | None:
-        """Return what goes back; None where it was not tried."""
+        """Return the bytes that go back; None if it was not tried."""
 
 
 Knob = Annotated[str, msgspec.Meta(max_length=200)]
@@ -118,7 +118,7 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
     def share(self) -> float | None:
         """Return the part of the change that goes back (0.5 is half of it).
 
-        None where it was not tried.
+        Return None if the experiment was not tried.
         """
         if self.restored_bytes is None or not self.moved_bytes:
             return None
@@ -126,9 +126,9 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
 
 
 class PhaseProof(Record, frozen=True, omit_defaults=True):
-    """What the ladder of one dispatch says of one phase.
+    """The result of the ladder of one dispatch for one phase.
 
-    The change with base's output of this phase in head.
+    It is the change if head gets base's output of this phase.
     """
 
     status: str
@@ -153,16 +153,17 @@ class Proof(Record, frozen=True):
 
 
 UNPROVED = Proof(status=NOT_TRIED, restored_bytes=0, moved_bytes=0, members=0)
-"""What there is to say of a root cause of which no dispatch was tried."""
+"""The proof of a root cause that has no tried dispatch."""
 
 
 def joint_proof(proofs: Sequence[Experiment], untried_why: str = "") -> Proof:
-    """Return what the experiments on dispatches of one root cause say together.
+    """Return the joint result of the experiments on dispatches of one root cause.
 
-    It is proved, or refuted, where the dispatches with 90 % of the tried bytes are.
+    It is proved if the dispatches with 90 % of the tried bytes are proved. The same
+    holds for refuted.
 
     Args:
-        untried_why: why there is none, where no dispatch was chosen for an experiment.
+        untried_why: the reason if no dispatch was chosen for an experiment.
     """
     restored_bytes = moved_bytes = tried = 0
     bytes_by_status = dict.fromkeys(STATUSES, 0)

@@ -1,9 +1,8 @@
 """Decide when there is a comment.
 
-The bot is quiet by default. A comment that is there is always updated: it must not go
-on saying what is not so any more. Where the configuration says `always`, and where the
-change brings the configuration, there is one. Otherwise there is one where there is
-news:
+The bot is quiet by default. An existing comment is always updated, so that it never
+shows old results. There is a comment if the configuration says `always`, or if the
+change brings the configuration. Otherwise there is one if there is news:
 
 * something broke: the analysis itself, or something that the report or the head side
   (and not base, too) notes;
@@ -24,7 +23,7 @@ from bot.core.snapshot import Cell
 
 
 def is_standing(finding: Finding) -> bool:
-    """Return True for a finding that is no news.
+    """Return whether a finding is no news.
 
     Base had it, or its cell ended on both sides in the same way.
     """

@@ -57,9 +57,9 @@ class Reading(Small, frozen=True):
     unattributed_bytes: int = 0
 
     def __post_init__(self) -> None:
-        """What no label claims is unattributed.
+        """Count the bytes that no label claims as unattributed.
 
-        Raises ValueError where the labels claim more than there is.
+        Raises ValueError if the labels claim more bytes than there are.
         """
         unlabelled_bytes = self.size_bytes - sum(self.parts.values())
         if unlabelled_bytes < 0 or min(self.parts.values(), default=0) < 0:
@@ -137,7 +137,7 @@ class SourceText(Record, frozen=True):
 class Schedule(Record, frozen=True):
     """What a program submits to the device, and the memory that it asks for.
 
-    By its IR in the `stream` phase.
+    The program's IR in the `stream` phase has these numbers.
     """
 
     # fills, copies, awaits, submissions: how many there are in the program's text
@@ -156,7 +156,7 @@ class Schedule(Record, frozen=True):
 
 
 class ProgramFacts(Record, frozen=True):
-    """What the target-independent IR of one model says."""
+    """The facts in the target-independent IR of one model."""
 
     # `flow.dispatch.workgroups` after dispatch creation, before deduplication
     dispatch_regions: Count
@@ -185,17 +185,17 @@ class ProgramFacts(Record, frozen=True):
 
     @property
     def steady_sites(self) -> int:
-        """Launches that run each time that the program does."""
+        """Return the launches that happen in each run of the program."""
         return self.dispatch_sites - self.initializer_sites
 
     @property
     def dispatch_sites(self) -> int:
-        """Launches of all entry points."""
+        """Return the launches of all entry points."""
         return sum(entry.sites for entry in self.entry_points)
 
     @property
     def memory_bound_sites(self) -> int:
-        """Launches of entry points without contraction, convolution or attention."""
+        """Return the launches without contraction, convolution or attention."""
         return sum(entry.sites for entry in self.entry_points if entry.memory_bound)
 
 
@@ -248,7 +248,7 @@ class Products(Small, frozen=True):
 class Measurement(Small, frozen=True):
     """The numbers of one cell: every metric id is present; a None has its reason.
 
-    `parts`: as a cell has them.
+    `parts`: the parts of the artifact, as in `Cell`.
     """
 
     metrics: Mapping[str, int | None]

@@ -23,9 +23,9 @@ The first 96 bits of a SHA-256, as `bot.core.digest.written` writes them.
 
 
 class Small(msgspec.Struct, frozen=True, gc=False):
-    """A value of which a report has hundreds of thousands.
+    """A value of which a report may have hundreds of thousands.
 
-    It is small, and a tree, which needs no garbage collector.
+    It is small, and a tree, so it needs no garbage collector.
     """
 
 
@@ -54,7 +54,7 @@ Value = int | Spread | None  # an amount, a range of it, or None where it is not
 
 
 def spread(values: Iterable[int]) -> Value:
-    """Return what all values say together; None of none."""
+    """Return the range of all values; the value itself if all are equal; None of none."""
     ordered = sorted(values)
     if not ordered:
         return None
@@ -103,16 +103,16 @@ def lowest(value: Value) -> int | None:
 
 
 def range_of(value: Value) -> tuple[int, int] | None:
-    """Return both ends of a range; None for a single value, and where there is none."""
+    """Return both ends of a range; None for a single value and for None."""
     if isinstance(value, Spread):
         return (value.low, value.high)
     return None
 
 
 def certain(change: Value) -> int | None:
-    """Return the part of a change that is sure, the end that is nearer to 0.
+    """Return the part of a change that is certain: the end of its range nearer to 0.
 
-    None where even its sign is open.
+    Return None if even its sign is uncertain.
     """
     if change is None or isinstance(change, int):
         return change

@@ -33,7 +33,7 @@ class Adoption(Small, frozen=True):
 
 
 class Report(Small, frozen=True):
-    """Everything there is to say about one comparison."""
+    """All results of one comparison."""
 
     base: Snapshot
     head: Snapshot

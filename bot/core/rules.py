@@ -74,10 +74,7 @@ class LevelSpec(Small, frozen=True):
 
     @property
     def change_text(self) -> str:
-        """Return the change that is allowed, as the configuration wrote it.
-
-        An example is `4KiB and 1.5%`.
-        """
+        """Return the allowed change, as the configuration wrote it: `4KiB and 1.5%`."""
         amounts = (self.absolute, self.relative)
         return " and ".join(amount.text for amount in amounts if amount is not None)
 
@@ -130,9 +127,9 @@ def own_rules(rules: Sequence[Rule], metric: Metric) -> list[Rule]:
 
 
 def misfit(rule: Rule, metric: Metric) -> str:
-    """Say why a rule cannot judge the metric: an amount of another unit.
+    """Return why a rule cannot judge the metric: its amount has another unit.
 
-    Empty where it can.
+    It is empty if the rule can judge the metric.
     """
     try:
         for _, spec in rule.levels():
@@ -157,9 +154,9 @@ def is_catch_all(rule: Rule) -> bool:
 def hiding(
     above: Iterable[Rule], rule: Rule, ids: Iterable[str] = METRIC_IDS
 ) -> Rule | None:
-    """Return the first of the rules above one that leaves nothing to it.
+    """Return the first rule above that decides all that this rule matches.
 
-    None where `covers` proves it of none.
+    Return None if `covers` proves it of no rule.
     """
     metrics = metrics_of(rule, ids)
     for earlier in above:

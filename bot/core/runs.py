@@ -21,9 +21,9 @@ class Price(Record, frozen=True):
 
 
 class Run(Small, frozen=True):
-    """What running a cell's artifact beside the reference's gave.
+    """The result of running an artifact beside the reference's.
 
-    Of a folded one beside the unfolded program's.
+    In a fold audit, it is a folded artifact beside the unfolded program's.
     """
 
     # whether it gave the outputs of the reference's; None where they were not compared

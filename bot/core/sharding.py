@@ -135,9 +135,9 @@ def matrix(
 
 
 def agreed(plan: str, where: str = "the plan") -> Mapping[str, str]:
-    """Return what `latest` and `nightly` are for all runners of a plan: a release each.
+    """Return the releases that `latest` and `nightly` are for all runners of a plan.
 
-    Empty where it does not say.
+    It is empty if the plan names none.
     """
     releases = dict[str, str]()
     for part in _parts(plan, where):
@@ -192,9 +192,9 @@ def _keys_of(part: Part) -> list[CellKey]:
 def assigned(
     cells: Sequence[PlannedCell], plan: str, index: int, count: int, where: str
 ) -> tuple[PlannedCell, ...]:
-    """Return the part of shard `index` of `count` in what `matrix` printed.
+    """Return the part of shard `index` of `count` in the output of `matrix`.
 
-    Raises InputError for another count of shards.
+    Raises InputError if the plan has another count of shards.
     """
     parts = dealt(cells, plan, where)
     counts = {int(name.partition("/")[2]) for name in parts}
@@ -281,7 +281,7 @@ def _united(
 def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
     """Return the advice for snapshots of different suites.
 
-    Empty where both have a cell in common.
+    It is empty if both sides have a cell in common.
     """
     base_keys = {cell.key for cell in base.cells}
     head_keys = {cell.key for cell in head.cells}
@@ -294,9 +294,9 @@ def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
 
 
 def unmeasured_models(base: Snapshot, head: Snapshot) -> tuple[str, ...]:
-    """Return one line for every model of which no build could be measured on either side.
+    """Return one line for every model that has no measured build on either side.
 
-    Most likely it does not parse.
+    Most likely such a model does not parse.
     """
     cells = (*base.cells, *head.cells)
     measured = {cell.key.model for cell in cells if cell.measured}

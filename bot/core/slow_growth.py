@@ -1,9 +1,7 @@
-"""Slow growth: each measure of a branch against an older baseline.
+"""Find slow growth: compare each measure of a branch with an older baseline.
 
-Small growth adds up over many pushes.
-
-The dates are those of commits, in seconds since the epoch. Nothing here asks for the
-time of now.
+Small growth adds up over many pushes. The dates are those of commits, in seconds since
+the epoch. Nothing here asks for the current time.
 """
 
 from __future__ import annotations
@@ -86,7 +84,7 @@ def release_point(line: Line, stored: Sequence[str]) -> Point:
 def window_point(line: Line, stored: Sequence[str], days: int = WINDOW_DAYS) -> Point:
     """Return the newest baseline that is so many days older than the newest one.
 
-    The dates of commits count.
+    The dates are those of the commits.
     """
     newest = next((sha for sha in stored if sha in line.times), None)
     if newest is None:
@@ -120,7 +118,7 @@ def _too_short(line: Line, age_days: int, days: int) -> str:
 def acceptance_point(loaded: Sequence[tuple[str, Snapshot]]) -> Point:
     """Return the newest baseline that records an acceptance.
 
-    `loaded`: the baselines, the newest first.
+    `loaded`: the baselines, newest first.
     """
     for sha, snapshot in loaded:
         if accepted := snapshot.accepted:

@@ -36,7 +36,7 @@ class CellKey(Record, frozen=True, order=True):
 
 
 class Kernel(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """What readers measure of an entry point; None: the format does not say."""
+    """What readers measure of an entry point; None: the format does not have it."""
 
     # device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode)
     code_bytes: Count | None = None
@@ -227,7 +227,7 @@ class Accepted(Record, frozen=True):
 
 
 class Snapshot(Record, frozen=True):
-    """All cells of one side."""
+    """All cells of one side, and the compiler that measured them."""
 
     compiler: CompilerInfo
     source: SourceInfo

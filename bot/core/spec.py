@@ -1,4 +1,4 @@
-"""The grammar of names of compiler releases, and of places of their wheels."""
+"""Parse the names of compiler releases, and of places of their wheels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ PROJECT = "iree-base-compiler"
 LATEST = "latest"
 NIGHTLY = "nightly"
 MOVING = (LATEST, NIGHTLY)
-"""SPECs that are another release from time to time.
-
-The newest one, and the newest of all with pre-releases.
-"""
+"""SPECs whose release changes: the newest one, and the newest with pre-releases."""
 COMMIT = "ref:"
 """Begins a SPEC that names a commit of the configuration's repository: `ref:main`."""
 # between such a SPEC and the release that it was: `nightly =
@@ -42,7 +39,7 @@ _PREFIXED = re.compile(
 )
 """A release with a name in front that does not belong there.
 
-`v3.13.0`, `iree-3.13.0`, `iree=3.13.0`.
+Examples are `v3.13.0`, `iree-3.13.0` and `iree=3.13.0`.
 """
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
@@ -50,7 +47,7 @@ _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
 
 
 class Places(Small, frozen=True):
-    """Whose wheels are looked for, and where, beside what the environment tells pip."""
+    """The project whose wheels are looked for, and the places beside pip's environment."""
 
     # HTTPS pages and directories that name wheels, in order
     find_links: tuple[str, ...] = ()
@@ -61,15 +58,12 @@ class Places(Small, frozen=True):
     hashes: tuple[tuple[str, str], ...] = ()
 
     def hashes_of(self, release: str) -> tuple[str, ...]:
-        """Return the digests that are allowed for the wheel of a release.
-
-        Empty where any is.
-        """
+        """Return the allowed digests of a release's wheel; empty if any is allowed."""
         return tuple(digest for of, digest in self.hashes if of == release)
 
     @property
     def argv(self) -> list[str]:
-        """Return the options of pip that say so."""
+        """Return the options of pip for these places."""
         return [
             *(f"--find-links={link}" for link in self.find_links),
             *["--no-index"] * self.no_index,
@@ -77,9 +71,9 @@ class Places(Small, frozen=True):
 
     @property
     def key(self) -> str:
-        """Return what tells these places from others in names of the cache.
+        """Return a text that is different for other places, for names in the cache.
 
-        Empty for the index alone.
+        It is empty for the index alone.
         """
         if not self.find_links and not self.no_index:
             return ""
@@ -94,7 +88,7 @@ class Places(Small, frozen=True):
         return not all(map(is_address, self.find_links))
 
     def __add__(self, added: Places) -> Places:
-        """Return all places of both, each once, for the project of the other."""
+        """Return the places of both, each once, for the project of `added`."""
         links = dict.fromkeys((*self.find_links, *added.find_links))
         hashes = dict.fromkeys((*self.hashes, *added.hashes))
         return Places(
@@ -167,11 +161,10 @@ def without_secrets(text: str) -> str:
 
 
 def release_of(text: str, project: str = PROJECT) -> str | None:
-    """Return the version in `3.13.0` and `iree-base-compiler==3.13.0`, in its full form.
+    """Return the full version in `3.13.0` or `iree-base-compiler==3.13.0`.
 
-    None for any other text.
-
-    `project`: whose name may stand before it; empty: any.
+    Return None for any other text. `project`: the name that may stand before the
+    version; empty: any name.
     """
     text = text.strip()
     try:
@@ -217,7 +210,7 @@ def full_version(version: Version) -> str:
 def meant_spec(text: str) -> str:
     """Return the SPEC that was probably meant by `v3.13.0`, `iree-3.13.0` or `lastest`.
 
-    Empty for any other text.
+    Return an empty text for any other text.
     """
     text = text.strip()
     if text in MOVING:
@@ -233,9 +226,9 @@ def meant_spec(text: str) -> str:
 
 
 def is_release(spec: str) -> bool:
-    """Return True for a SPEC that always means a release.
+    """Return whether a SPEC always means a release.
 
-    Even where a file or folder has the same name.
+    It does so even if a file or folder has the same name.
     """
     return spec.strip() in MOVING or release_of(spec, "") is not None
 
@@ -263,9 +256,9 @@ def requirement_of(line: str) -> str:
 
 
 def is_compiler(requirement: str, project: str = PROJECT) -> bool:
-    """Return whether a requirement is about the compiler, whatever it asks for.
+    """Return whether a requirement names the compiler.
 
-    Names are equal as PEP 503 says.
+    PEP 503 defines which names are equal.
     """
     name = _NAME.match(requirement)
     return name is not None and canonicalize_name(name[0]) == canonicalize_name(

@@ -1,9 +1,8 @@
-"""The IR that a baseline stores of its largest dispatches.
+"""Store the IR of a baseline's largest dispatches.
 
-It replaces base's compiler where that is gone.
-
-A ladder (`bot.core.ladder`) needs of base no more than this: its IR at each phase, and
-the sizes that its own compiler gave.
+It replaces base's compiler if a later run does not have it. A ladder
+(`bot.core.ladder`) needs of base only its IR at each phase, and the sizes of base's own
+compiles.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class PhaseText(Record, frozen=True, omit_defaults=True):
     why: _Reason = ""  # why there is none; empty where there is one
 
     def __post_init__(self) -> None:
-        """Raise ValueError for IR with a reason why there is none, and for neither."""
+        """Raise ValueError unless there is either IR or a reason."""
         is_there = bool(self.plain and self.generic)
         if is_there == bool(self.why):
             raise ValueError("a phase has either IR or a reason")
@@ -51,7 +50,7 @@ class Bitcode(Record, frozen=True, omit_defaults=True):
     why: _Reason = ""  # why there is none; empty where there is one
 
     def __post_init__(self) -> None:
-        """Raise ValueError for bitcode with a reason why there is none, and for neither."""
+        """Raise ValueError unless there is either bitcode or a reason."""
         if bool(self.data) == bool(self.why):
             raise ValueError("there is either bitcode or a reason")
 
@@ -102,9 +101,9 @@ class BaseIr:
         return {(dispatch.key, dispatch.name): dispatch for dispatch in dispatches}
 
     def of(self, key: CellKey, row: Dispatch) -> StoredDispatch | None:
-        """Return what is stored of a dispatch of base.
+        """Return the stored IR of a dispatch of base.
 
-        None where there is nothing, or only of other code.
+        Return None if there is none, or only of other code.
         """
         dispatch = self._by_place.get((key, row.name))
         if dispatch is None or dispatch.code != row.code:

@@ -1,8 +1,7 @@
-"""Where the time of a compile goes, by phase and by pass.
+"""Measure where a compile spends its time, by phase and by pass.
 
-Wall times, of one compile of its own.
-
-These times differ from run to run, and other load on the machine adds to them.
+Each time is a wall time of a compile that runs alone. These times differ from run to
+run, and other load on the machine adds to them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ AFTER_LAST = "artifact"
 
 
 class CompileTimes(Small, frozen=True):
-    """The wall times of one compile in microseconds; all empty where there is a reason."""
+    """The wall times of one compile in microseconds; empty if there is a reason."""
 
     phases: Mapping[str, int] = {}  # name → microseconds, in the compiler's order
     passes: Mapping[str, int] = {}  # name → microseconds, the longest first
@@ -68,7 +67,7 @@ def _number(phase: str) -> int:
 def growth_of(times: Sequence[tuple[int, int | None]]) -> Growth | None:
     """Fit the times of one phase or pass over numbers of layers.
 
-    None where they are too few.
+    Return None if there are too few times.
     """
     measured = [(layers, time) for layers, time in times if time is not None]
     growth = fitted(measured)

@@ -17,9 +17,9 @@ The whole program, MLIR's operations of a dispatch, LLVM's instructions, the mac
 
 
 REGION = "flow.dispatch.region"
-"""The name under which dispatches that have been formed are counted.
+"""Dispatches that have been formed are counted under this name.
 
-Whatever operation a release puts them in.
+Releases put them in different operations.
 """
 SOURCE = "source"
 """What is before the first stage that a compiler leaves: it has no operations."""
@@ -62,24 +62,21 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
     @property
     def is_staged(self) -> bool:
-        """Return whether its steps are the stages of a compiler that is a command.
-
-        Each as a whole, and not passes.
-        """
+        """Return whether its steps are whole stages of a command compiler, not passes."""
         return bool(self.steps) and self.steps[0].name == SOURCE
 
     @property
     def size(self) -> int:
-        """Return what it takes to look at: steps times operations that there ever are.
+        """Return the work of reading the trace: steps times different operations.
 
-        Real ones have up to 100,000.
+        Real traces have up to 100,000.
         """
         steps = self.steps + self.across
         return len(steps) * len({name for step in steps for name in step.changes})
 
     @property
     def is_whole(self) -> bool:
-        """Return whether it says what the passes did to the code that is in the artifact."""
+        """Return whether the trace is complete, and of the code in the artifact."""
         return bool(self.steps) and not self.why and self.same_code is not False
 
     def states(self) -> Iterator[PassState]:
@@ -109,7 +106,7 @@ class PassState:
 
     @property
     def operations(self) -> Counter[str]:
-        """Return operation → how many, whatever their types."""
+        """Return operation → how many there are, of all types."""
         counts = Counter[str]()
         for name, count in self.typed.items():
             counts[name.partition(" ")[0]] += count
@@ -196,7 +193,7 @@ class Parting:
 
     @property
     def shown(self) -> list[int]:
-        """Return the places of the rows with another difference than the row shown before.
+        """Return the places of the rows that differ from the row shown before.
 
         `at` is among them.
         """
@@ -217,10 +214,12 @@ class Parting:
 def operation_words(
     differences: Mapping[str, int], limit: int, unlisted: int | None = 0
 ) -> str:
-    """Return `affine.delinearize_index −1,440, affine.max +1 and 3 more`, the largest first.
+    """Return `affine.delinearize_index −1,440, affine.max +1 and 3 more`.
+
+    The largest difference comes first.
 
     Args:
-        others: how many there are beside these; None where that is not known.
+        unlisted: how many more differences there are; None if that is not known.
     """
     phrases = []
     for name, count in list(differences.items())[:limit]:

@@ -43,7 +43,7 @@ def _aligned(
 ) -> Iterator[tuple[int | None, int | None]]:
     """Yield the places of each pass in both sides, matched by the passes' names.
 
-    These drift: `iree-codegen-lower-affine` became `iree-lower-affine`.
+    Names change slightly: `iree-codegen-lower-affine` became `iree-lower-affine`.
     """
     matcher = SequenceMatcher(
         None, _stable_names(base), _stable_names(head), autojunk=False

@@ -6,7 +6,7 @@ from __future__ import annotations
 def noun_of(count: int, noun: str) -> str:
     """Return the noun as it follows a count: `dispatch` of 1, `dispatches` of 2.
 
-    `families`, `days`, `parts of the whole`.
+    It knows `families`, `days` and `parts of the whole`.
     """
     if count == 1:
         return noun
