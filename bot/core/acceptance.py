@@ -57,7 +57,7 @@ _LINES = 4
 _LINE_CHARACTERS = 200
 """Only these first lines and characters of a message count.
 
-What that cuts off depends on numbers that vary.
+A snapshot keeps more, but where it cuts a message off depends on numbers that vary.
 """
 
 

@@ -13,12 +13,12 @@ from bot.show.filters import amount
 
 
 def metric_of(name: str, metrics_of_command: Mapping[str, Metric]) -> Metric:
-    """Return the metric of that id.
+    """Return the metric with an id.
 
-    `metrics_of_command`: those that the configuration declares.
+    `metrics_of_command`: the metrics that the configuration declares.
 
     Raises:
-        UsageError: there is none, or it varies from run to run.
+        UsageError: no metric has the id, or the metric varies from run to run.
     """
     metrics = {**METRIC_BY_ID, **metrics_of_command}
     if name not in metrics:
@@ -34,10 +34,10 @@ def metric_of(name: str, metrics_of_command: Mapping[str, Metric]) -> Metric:
 
 
 def limit_of(metric: Metric, text: str | None) -> int | None:
-    """Return the limit that was written, if any, in the metric's unit.
+    """Return the limit of the command line, if any, in the metric's unit.
 
     Raises:
-        UsageError: it is not an amount of that unit.
+        UsageError: the text is not an amount of that unit.
     """
     if text is None:
         return None
@@ -52,14 +52,12 @@ def limit_of(metric: Metric, text: str | None) -> int | None:
 def rule_of(
     metric: Metric, limit: int | None, good: Sequence[int], bad: Sequence[int]
 ) -> tuple[int, str]:
-    """Return the largest value that is good, and in words what is bad.
+    """Return the largest good value, and the words for a bad one.
 
-    `good`, `bad`: all values of the two ends.
-
-    `limit`: None is half way.
+    `good`, `bad`: all values of the two ends; `limit`: None for half way between them.
 
     Raises:
-        UsageError: GOOD is not good by it, or BAD not bad.
+        UsageError: by this limit, GOOD is not good, or BAD is not bad.
     """
     position = ""
     if limit is None:

@@ -48,7 +48,7 @@ class Search:
         return release_in(self.specs[place]) or self.specs[place]
 
     def snapshot(self, place: int) -> Snapshot:
-        """Return what was measured at a place; measure it where that is not yet done."""
+        """Return the snapshot of a place, which is measured if it has none yet."""
         if place not in self.snapshots:
             good = {"base": self.snapshots[0]}
             sides = self.work.sides({"head": self.specs[place]}, good)
@@ -56,7 +56,7 @@ class Search:
         return self.snapshots[place]
 
     def values(self, place: int) -> tuple[tuple[int, ...], str]:
-        """Return all values at a place, and why there are none."""
+        """Return all values at a place, or an empty tuple and the reason."""
         good = self._cell(0)
         cell = self._cell(place)
         return values_of(cell, good, self.metric.id)

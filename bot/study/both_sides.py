@@ -26,9 +26,9 @@ from bot.system.processes import Cancel
 
 
 class BothSides(NamedTuple):
-    """Both sides measured or read, and what they are judged by.
+    """Both sides, measured or read, and the configuration that judges them.
 
-    `plans`: of those sides whose compilers are here.
+    `plans`: the plans of the sides whose compilers are here.
     """
 
     work: Work
@@ -40,10 +40,10 @@ class BothSides(NamedTuple):
 def both_sides(
     request: Request, show: Show, cancel: Cancel, *, one_cell: bool = False
 ) -> BothSides:
-    """Measure both sides where they are not known yet.
+    """Measure both sides, unless they are snapshots.
 
-    `one_cell`: more than one is refused. Whatever can be refused before a release is
-    fetched is refused before.
+    All input is validated before a release is fetched. `one_cell`: refuse more than one
+    cell.
 
     Raises:
         UsageError: nobody names the compilers.
@@ -88,7 +88,7 @@ def both_sides(
 
 
 def _work_of_sides(request: Request, show: Show, cancel: Cancel) -> dict[str, Work]:
-    """Return the work of each side, with the configuration and flags of that side."""
+    """Return the work of each side, with its configuration and its flags."""
     read = cache(load_config)
     works: dict[str, Work] = {}
     for side in SIDES:

@@ -28,10 +28,10 @@ def candidates_of(
 
     Args:
         among: the candidates between, in their order: SPECs, globs, directories of
-            wheels or snapshots. () to find them out.
+            wheels or snapshots. If it is empty, the candidates are looked up.
 
     Raises:
-        UsageError: nobody says which candidates there are.
+        UsageError: the candidates are not known.
     """
     if good in MOVING:
         good = newest(good, places, cancel)
@@ -113,7 +113,7 @@ def expanded(place: str) -> list[str]:
     """Return the SPECs that a word of the command line stands for, in their order.
 
     Raises:
-        UsageError: the word stands for none.
+        UsageError: the word stands for no SPEC.
     """
     if release_in(place):
         return [place]
@@ -158,7 +158,7 @@ def _fitting_wheels(wheels: Sequence[Path]) -> list[str]:
 
 
 def _ordering(specs: Sequence[str]) -> dict[str, Version] | None:
-    """Return the version of each SPEC, or None unless all have versions of their own.
+    """Return the version of each SPEC; None unless all versions are different.
 
     Builds of commits may share a version, or add letters to it.
     """

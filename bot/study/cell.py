@@ -53,7 +53,7 @@ def _read(
 
 
 class ReadProgram(NamedTuple):
-    """What the IR worker says of a program; `reason` where it says nothing."""
+    """The facts that the IR worker reads in a program, or the reason for none."""
 
     facts: ProgramFacts | None = None
     program: Program | None = None
@@ -82,11 +82,10 @@ def products_of(
     program: ReadProgram,
     assembler: Assembler | None = None,
 ) -> Products:
-    """Return what a compile left behind, for the readers.
+    """Return the files of a compile, for the readers.
 
-    PTX text as machine code, where there is an assembler.
-
-    What that refuses is no failure of the cell.
+    With an assembler, PTX text comes as machine code, too. If the assembler refuses it,
+    the cell has not failed.
     """
     files = compiled.files
     assembled = None
@@ -142,9 +141,9 @@ def cell_of(
     texts: TextStore | None = None,
     assembler: Assembler | None = None,
 ) -> Cell:
-    """Return the row of one cell, whatever happened to it.
+    """Return the row of one cell, also of one that failed.
 
-    `assembler`: what makes machine code of PTX text; without one, that is not measured.
+    `assembler`: makes machine code of PTX text; without one, that code is not measured.
     """
     cell = _measured(planned, result=result, texts=texts, assembler=assembler)
     return structs.replace(cell, inputs=planned.known_inputs)
@@ -223,10 +222,10 @@ def _failed(planned: PlannedCell, failure: Failure) -> Cell:
 def _unusable(
     compiled: Compiled, products: Products, measurement: Measurement
 ) -> Failure | None:
-    """Return why an artifact is a failure of its cell; None where it is not.
+    """Return why an artifact makes its cell fail; None if it does not.
 
-    Executables of an unknown format leave gaps in a good measurement; only what is no
-    module at all is a failure.
+    Executables of an unknown format leave gaps in a good measurement. The cell fails
+    only if the artifact is no module at all.
     """
     from bot.readers.vm_module import exported_functions
 
@@ -240,7 +239,7 @@ def _unusable(
 def _incomplete_library(products: Products, measurement: Measurement) -> Failure | None:
     """Return why a static library does not ship the whole program.
 
-    None where it does, or there is none.
+    Return None if it does, or if there is no library.
     """
     if products.library is None or "objects" in measurement.reasons:
         return None
@@ -265,7 +264,7 @@ def _digest(products: Products) -> str:
 
 
 def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
-    """Return the row of a cell whose files say themselves what they are."""
+    """Return the row of a command compiler's cell, whose files name their formats."""
     from bot.readers.files import measure_files, stages_of
 
     try:
@@ -307,9 +306,10 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
 
 
 def _phases(planned: PlannedCell, compiled: Compiled) -> dict[str, str]:
-    """Return the digests of a cell whose program nobody reads.
+    """Return the digests of a cell whose program has no reader.
 
-    Each hashed phase has the digest of the model; all source files have one of their own.
+    Each hashed phase has the digest of the model. All source files together have one
+    digest.
     """
     phases = dict.fromkeys(HASHED_PHASES, written(bytes.fromhex(planned.model.digest)))
     if compiled.sources_digest:

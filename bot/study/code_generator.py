@@ -31,12 +31,10 @@ _COMPLAINT = f"iree-lld: error: {_BITCODE}: "
 
 
 def linker_flags(text: str) -> tuple[str, ...] | None:
-    """Return the flags for the target of an executable.
+    """Return the flags for an executable's target; None if llvm-cpu does not compile it.
 
-    None where llvm-cpu does not compile it.
-
-    Bitcode does not say for which processor it is. The compiler writes what the flags
-    of the build mean (cpu, features, ABI) into each executable: `host` is a processor
+    Bitcode does not name its processor. The compiler writes the meaning of the build's
+    flags (cpu, features, ABI) into each executable. So `host` is a real processor
     there, and a model's own targets are right, too.
     """
     target = _TARGET.search(text)
@@ -83,7 +81,7 @@ def instructions_after(
 ) -> Counter[str] | Failure:
     """Return the machine instructions of a function after one pass, by name.
 
-    The pass is one of this code generator.
+    The pass is one of this compiler's code generator.
     """
     with temporary_directory("generated-", setup.session.scratch) as directory:
         stopped = (*flags, "-mllvm", f"-stop-after={pass_name}")

@@ -9,9 +9,9 @@ from bot.study.prepare import Work
 
 
 def source_of(work: Work) -> CompilerHistory | None:
-    """Return where the request looks up commits of the compiler.
+    """Return the place where the request looks up commits of the compiler.
 
-    On GitHub, it uses the environment's token.
+    For GitHub, the token of the environment is used.
     """
     request = work.request
     repository = work.config.compiler.repository

@@ -32,7 +32,7 @@ class Commit:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Name the files in errors as git does: the folder is temporary.
+        """Name the files in errors as git does, since their folder is temporary.
 
         An example is `main:models/a.mlir`.
         """
@@ -43,10 +43,10 @@ class Commit:
         """Return the compiler of this side.
 
         A command without a package is the commit itself. `given_compiler`: the compiler
-        for every side that names none, which overrides the pin in the commit.
+        for every side that names none; it overrides the pin in the commit.
 
         Raises:
-            ConfigError, UsageError: none is named.
+            ConfigError, UsageError: no compiler is named.
         """
         command = self.config.command
         if command and not command.package:
@@ -75,10 +75,10 @@ class Commit:
 def as_commit(
     spec: str, config: Config, config_path: Path | None, cancel: Cancel
 ) -> str:
-    """Return `ref:NAME` for a SPEC that names a commit, empty for any other.
+    """Return `ref:NAME` for a SPEC that names a commit, an empty text for any other.
 
-    A name without `ref:` is a commit only where it is no release, no path and no
-    command's words.
+    A name without `ref:` is a commit only if it is no release and no path. It is no
+    commit if the configuration has a command without a package.
     """
     if names_commit(spec):
         return spec

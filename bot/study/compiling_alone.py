@@ -1,9 +1,7 @@
-"""Compile one executable by itself, and read the code of an entry point.
-
-The executable is IR at a given phase.
+"""Compile one executable by itself, from IR at a phase, and read an entry point's code.
 
 A file with one `hal.executable` compiles like a program. The option
-`--compile-mode=hal-executable` is left out on purpose: with it the compiler ignores
+`--compile-mode=hal-executable` is left out on purpose. With it the compiler ignores
 `--compile-from` and chooses the configuration again.
 """
 
@@ -58,15 +56,13 @@ def compile_from(
     phase: str,
     entry_point: str,
 ) -> AloneCode | Failure:
-    """Compile the IR of one executable from a phase to the end.
-
-    Return the code of its entry point.
+    """Compile the IR of one executable from a phase on; return its entry point's code.
 
     Args:
         argv: flags of the build, with the lifted stack limit where the build needs it.
         text: a module with one `hal.executable`, as the compiler writes it at `phase`.
         phase: one of PHASES.
-        entry_point: as `Dispatch.name`; spellings that differ in punctuation alone are
+        entry_point: as `Dispatch.name`; spellings that differ only in punctuation are
             the same.
     """
     with temporary_directory("alone-", setup.session.scratch) as directory:
@@ -224,9 +220,9 @@ def binary_points(executables: Sequence[Path]) -> Iterator[EntryPoint]:
 
 
 def point_named(points: Sequence[EntryPoint], entry_point: str) -> EntryPoint | None:
-    """Return the only one of this name, whatever its punctuation.
+    """Return the only entry point of a name, whose punctuation does not matter.
 
-    None where there is none, or several.
+    Return None if there is none, or if there are several.
     """
     symbol = UNSPEAKABLE.sub("_", entry_point)
     fitting = [point for point in points if UNSPEAKABLE.sub("_", point.name) == symbol]
@@ -236,10 +232,7 @@ def point_named(points: Sequence[EntryPoint], entry_point: str) -> EntryPoint | 
 
 
 def code_of(points: Sequence[EntryPoint], entry_point: str) -> AloneCode | Failure:
-    """Return the code of an entry point among all functions.
-
-    A Failure that says why there is none.
-    """
+    """Return the code of an entry point among all functions, or why there is none."""
     point = point_named(points, entry_point)
     if point is None:
         return Failure(

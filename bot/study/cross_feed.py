@@ -27,7 +27,7 @@ class Feed(Protocol):
 
     @property
     def whole(self) -> Piece:
-        """All passes."""
+        """Return the piece with all passes."""
 
     def bytes_at(self, place: int) -> int | None:
         """Return the code bytes at a cut; None where the cut is not usable."""
@@ -66,7 +66,7 @@ class CrossFeed:
 
     @property
     def whole(self) -> Piece:
-        """All passes."""
+        """Return the piece with all passes."""
         return Piece(0, self.end)
 
     @property

@@ -1,6 +1,6 @@
-"""A program at the end of the flow phase, and what the IR worker says of it.
+"""Ask the IR worker about a program at the end of the flow phase.
 
-The worker runs beside the compiler's own bindings. Its answers are checked here.
+The worker runs with the compiler's own bindings. Its answers are checked here.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def flow_of(
 
 
 def missing_resource(text: str) -> str | None:
-    """A resource that the module names and does not carry, so that it cannot be read again.
+    """Return a resource that the module names but does not contain; None without one.
 
-    None: there is none.
+    Such a module cannot be read again.
     """
     named = {quoted or plain for quoted, plain in _RESOURCE.findall(text)}
     carried = (
@@ -77,7 +77,7 @@ def assumed_in(
 ) -> Assumed:
     """Write the model with an assumption of its dynamic dimensions.
 
-    Raises MalformedBinary where it cannot be read.
+    Raises MalformedBinary if the model cannot be read.
     """
     return answer_of(
         bindings,
@@ -92,7 +92,7 @@ def assumed_in(
 
 
 def interface_of(bindings: Bindings, flow: Path) -> Interface | str:
-    """What a program takes and gives, or why that is not known."""
+    """Return the arguments and results of a program, or why they are not known."""
     try:
         return answer_of(bindings, Interface, "interface", flow=str(flow))
     except MalformedBinary as error:

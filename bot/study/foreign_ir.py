@@ -1,10 +1,8 @@
 """Make one compiler's IR of an executable readable for another compiler.
 
-It is put in place of that compiler's own IR.
-
-IR changes its spelling between releases. The generic form does not: one compiler prints
-it, and the other one parses it. What the verifier of the other compiler refuses even
-then is rewritten by the few fixes below.
+It is put in place of that compiler's own IR. IR changes its spelling between releases.
+The generic form does not: one compiler prints it, and the other one parses it. If the
+verifier of the other compiler refuses it even then, the few fixes below rewrite it.
 """
 
 from __future__ import annotations
@@ -136,9 +134,7 @@ def compile_foreign(
     foreign: NamedText,
     phase: str,
 ) -> AloneCode | Failure:
-    """Compile the own executable with the body of a foreign one.
-
-    Return the code of the entry point.
+    """Compile the own executable with the body of a foreign one; return its code.
 
     The body is in the generic form, and has the fixes that this compiler asks for. A
     few operations cannot be read again in that form, even by the compiler that printed
@@ -195,7 +191,7 @@ def without_pipeline(text: str) -> str:
 def _with_pipelines_as(text: str, own_text: str) -> str:
     """Spell the names of pipelines as the own text does.
 
-    Up to 3.11.0 they are words, later attributes.
+    Up to 3.11.0 they are words, and in later releases attributes.
     """
     printed_pipeline = _PIPELINE.search(own_text)
     if printed_pipeline is None:
@@ -321,15 +317,12 @@ def transplanted(
 ) -> str | None:
     """Return the own executable with the body of the foreign one.
 
-    None where either has no body.
-
-    The target, the exports and the operation that counts workgroups stay the own ones.
-    The entry point has the foreign name: names are code of some targets, and a name
-    belongs to the source.
+    Return None if either has no body. The own target, exports and operation that counts
+    workgroups stay. The entry point has the foreign name: names are code of some
+    targets, and a name belongs to the source.
 
     Args:
-        own_ir: in the generic form, too, where that is given; it is used in the place
-            of the other one.
+        own_ir: its generic form is used if it has one.
         is_generic: whether the foreign body is taken in the generic form.
     """
     own_text = own_ir.text
@@ -384,7 +377,7 @@ def _region(
 def _closing(text: str, start: int) -> int | None:
     """Return the place behind the brace that closes the one at `start`.
 
-    None for torn text.
+    Return None if the text ends before it.
     """
     depth = 0
     place = start
@@ -407,7 +400,7 @@ def _closing(text: str, start: int) -> int | None:
 def _workgroup_counts(body: str, opening: re.Pattern[str]) -> list[str]:
     """Return the operations that count workgroups.
 
-    Newer releases have them beside the function.
+    Newer releases print them beside the function.
     """
     matches = []
     for match in opening.finditer(body):

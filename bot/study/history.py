@@ -26,9 +26,9 @@ def explained_history(
     texts: Texts = no_texts,
     growths: tuple[Growth, ...] = (),
 ) -> History:
-    """Explain what happened between neighbours that could be had.
+    """Explain the changes between neighbours that have snapshots.
 
-    `growths`: of stored baselines.
+    `growths`: the growth of stored baselines.
     """
     steps: list[Step] = []
     moves = Moves()
@@ -50,7 +50,7 @@ def explained_history(
 
 
 def _step(neighbours: Neighbours, report: Report) -> Step:
-    """Return what a report says of the step from one release to the next."""
+    """Return the step from one release to the next, from its report."""
     total = everything(report)
     states = [delta.state for delta in report.deltas]
     causes = []
@@ -116,7 +116,7 @@ def _moves(since: str, name: str, report: Report) -> Moves:
 def _flags(older_command: str, newer_command: str) -> str:
     """Return the note that flags changed between two commands, other than by name.
 
-    Empty where they did not.
+    The note is empty if they did not change.
     """
     older = [flag for flag in flags_of(older_command) if flag != LIFTED_LIMIT_FLAG]
     newer = [flag for flag in flags_of(newer_command) if flag != LIFTED_LIMIT_FLAG]

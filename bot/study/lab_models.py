@@ -1,6 +1,6 @@
 """Make the models of an experiment and of its variants.
 
-They are files of their own, and texts that are rewritten for a variant.
+Some are files of the experiment. Others are texts that are rewritten for a variant.
 """
 
 from __future__ import annotations
@@ -51,11 +51,9 @@ class VariantModels(NamedTuple):
 
 
 def models_in_scope(experiment: Experiment, work: Work) -> tuple[Model, ...]:
-    """Return the models of the experiment, or of the configuration.
+    """Return the models of the experiment or, without any, of the configuration.
 
-    Each is named as in reports.
-
-    Raises InputError.
+    Each is named as in reports. Raises InputError.
     """
     if not experiment.models:
         return load_models(
@@ -137,9 +135,9 @@ def _rewritten(model: Model, variant: Variant, bindings: Bindings) -> bytes | Fa
 
 
 def _assumed(data: bytes, assumption: Assumption, bindings: Bindings) -> bytes:
-    """State an assumption.
+    """Return the model with an assumption of its dynamic dimensions.
 
-    Raises InputError where there is nothing to state it of, and MalformedBinary.
+    Raises InputError if it has no dynamic dimensions, and MalformedBinary.
     """
     with temporary_directory("assume-") as directory:
         model = directory / "model.mlir"

@@ -22,7 +22,7 @@ from bot.study.side_plan import SidePlan
 
 
 class VariantPlan(NamedTuple):
-    """One variant, ready to be measured; its `reason` says why none of its cells is."""
+    """One variant, ready to be measured."""
 
     variant: Variant
     side: SidePlan  # its cells are what it is about; without one it has no target here
@@ -39,9 +39,7 @@ def scope_of(
 ) -> tuple[tuple[Model, ...], tuple[Target, ...]]:
     """Return the models that the request keeps, and the targets that both keep.
 
-    Raises UsageError for none.
-
-    Targets are without the flags of variants.
+    Targets are without the flags of variants. Raises UsageError if nothing is left.
     """
     config = work.config
     backends = {target.name: target.backend for target in config.targets}
@@ -96,7 +94,7 @@ def planned_variant(
 def _targets_of(
     flags_of_globs: Mapping[str, Sequence[str]], targets: Sequence[Target]
 ) -> tuple[Target, ...]:
-    """Return the targets of a variant, with the flags that only they have there.
+    """Return the targets of a variant, with the extra flags that it has there.
 
     `flags_of_globs`: glob of targets → their flags.
     """

@@ -93,7 +93,7 @@ class _Bench:
     cancel: Cancel
 
     def run_build(self, cells: Mapping[str, Cell], reference: str) -> dict[str, Run]:
-        """Return variant → its run beside the reference.
+        """Return variant → the result of its run beside the reference.
 
         `cells`: variant → the cell of one build.
         """

@@ -1,6 +1,6 @@
 """Time an experiment's compiles by phase and by pass.
 
-Each build is compiled once more, alone.
+Each build is compiled once more. No other compile runs at that time.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Times = dict[tuple[str, CellKey], CompileTimes]
 def times_of_variants(
     plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot], work: Work
 ) -> Times:
-    """Where each measured build's compile spends its time.
+    """Return where each measured build's compile spends its time.
 
-    One compile after the other, as these are wall times.
+    The compiles run one after the other, as these are wall times.
     """
     times = Times()
     with temporary_directory("lab-") as scratch:
@@ -57,7 +57,7 @@ def _compile_times(
 ) -> CompileTimes:
     """Compile a measured build with the compiler's report of times.
 
-    The stack limit is lifted where needed.
+    The stack limit is lifted if the build needs it.
     """
     source = importer.source(planned.model)
     if isinstance(source, Failure):

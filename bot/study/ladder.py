@@ -40,7 +40,7 @@ class LadderSide:
 
     @cached_property
     def configured(self) -> str | Failure:
-        """The IR of its executable with its configuration, or why there is none.
+        """Return the IR of its executable with its configuration, or why there is none.
 
         The ladder and the proof of the configuration share it.
         """
@@ -71,13 +71,13 @@ class _Measured:
 
 @dataclass(frozen=True, slots=True)
 class FirstSide:
-    """What a ladder takes of the side whose IR comes first.
+    """The values that a ladder needs of the side whose IR comes first.
 
-    Its compiler is not asked again.
+    They take the place of its compiler.
 
     Attributes:
         texts: phase → the IR of its executable.
-        control: the bitcode in the side's own code generator; None where llvm-cpu does
+        control: the bitcode in the side's own code generator; None if llvm-cpu does
             not compile it.
     """
 
@@ -123,12 +123,12 @@ def first_side(side: LadderSide) -> FirstSide:
 def ladder_from(
     base: Dispatch, base_compiler: str, first: FirstSide, head: LadderSide
 ) -> Ladder | str:
-    """Return the ladder of one dispatch, base first, without base's compiler.
+    """Return the ladder of one dispatch without base's compiler, or why there is none.
 
-    Or why there can be none.
+    Base comes first.
 
     Args:
-        base_compiler: SHA-256 (hex) of the compiler that `first` is of.
+        base_compiler: SHA-256 (hex) of the compiler that printed `first`.
     """
     if base.code is None or head.row.code is None:
         return "the digest of its code is not known"
@@ -254,7 +254,7 @@ def _first(measured: _Measured) -> FirstSide:
 def _climb(first: FirstSide, second: _Measured) -> Climb:
     """Return the rungs with the first side's IR up to a phase.
 
-    The second side's compiler runs from there on.
+    From there on, the second side's compiler runs.
     """
     optimized = control = None
     if first.control is not None and second.linker_flags is not None:
@@ -302,7 +302,7 @@ def _foreign_code(
 def _is_same_ir(side: LadderSide, own_text: NamedText, foreign: NamedText) -> bool:
     """Return whether both sides have the same IR at a phase.
 
-    One compile is then the other one.
+    One compile is then enough for both.
     """
     generic = printed(side.setup, own_text.text, is_generic=True)
     if isinstance(generic, Failure):

@@ -1,10 +1,8 @@
-"""Ladders of the dispatches that changed most, as far as their budget goes.
+"""Measure ladders of the dispatches that changed most, within a budget.
 
-Head's cells carry them.
-
-The cache keeps the ladders of a cell beside its measurements, and a stored head brings
-its own. A ladder is used only where base has the very code that it was measured
-against.
+Head's cells have them. The cache keeps the ladders of a cell beside its measurements,
+and a stored head brings its own. A ladder is used only if base still has the code that
+it was measured against.
 """
 
 from __future__ import annotations
@@ -67,15 +65,15 @@ class Wanted:
 
     @property
     def place(self) -> tuple[CellKey, str]:
-        """Where head has it."""
+        """Return the build and the dispatch's name on head."""
         return self.key, self.delta.name
 
 
 def no_ladder(delta: DispatchDelta, sides_here: Collection[str]) -> str:
-    """Return why a dispatch can have no ladder; empty where it can.
+    """Return why a dispatch can have no ladder; empty if it can.
 
     Args:
-        here: the sides whose compilers are here.
+        sides_here: the sides whose compilers are here.
     """
     if delta.base is None or delta.head is None:
         return "one side alone has it"
@@ -94,9 +92,10 @@ def worth_laddering(
 ) -> list[Moved]:
     """Return the pairs with other code in the order in which they are measured.
 
-    One example of each root cause in a failing build comes first, then one of each
-    other root cause, then all others. Each group is in the order of the bytes that a
-    ladder explains for its work. An example stands for the bytes of its root cause.
+    One example of each root cause in a failing build comes first. Then come one example
+    of each other root cause, and all others. Each group is in the order of the bytes
+    that a ladder explains for its work. An example stands for the bytes of its root
+    cause.
 
     Args:
         failing: the builds that fail the check.
@@ -133,11 +132,10 @@ def worth_laddering(
 def within_work(moved: Sequence[Moved], work: int | None) -> list[Wanted]:
     """Return the ladders that the work covers, in their order.
 
-    One that does not fit is passed over.
-
-    A dispatch whose configuration differs gets the proof of it, too. What is left then
-    is spent on the other order of the largest ones. Work counts whether or not a ladder
-    is known already: the same snapshots always get the same ladders.
+    A ladder that does not fit is skipped. If the configuration of a dispatch differs,
+    its proof counts, too. The rest of the work is spent on the other order of the
+    largest ladders. Work counts whether or not a ladder is known already, so that the
+    same snapshots always get the same ladders.
     """
     budget = _Left(work)
     chosen = list[Wanted]()
@@ -200,13 +198,13 @@ def with_ladders(
     tracers: Mapping[str, SideTracer] | None = None,
     base_ir: BaseIr | None = None,
 ) -> dict[str, Snapshot]:
-    """Return the sides, head with these ladders and no others.
+    """Return the sides; head has these ladders and no others.
 
     Args:
-        base_ir: takes the place of base's compiler, where that is not here.
+        base_ir: takes the place of base's compiler, if that is not here.
         plans: of the sides whose compilers are here; without both, only ladders that
             are known already count.
-        tracers: label → what traces that side, where the caller has these open.
+        tracers: label → tracer of that side, if the caller has them open.
     """
     plans_here = {plan.label: plan for plan in plans}
     if base_ir is None:
@@ -451,12 +449,12 @@ def laddered(
     work: Work,
     base_ir: BaseIr | None = None,
 ) -> dict[str, Snapshot]:
-    """Return both sides, head with the ladders of its largest changes.
+    """Return both sides; head has the ladders of its largest changes.
 
     They may cost a quarter of the work of compiling both sides.
 
     Args:
-        base_ir: takes the place of base's compiler, where that is not here.
+        base_ir: takes the place of base's compiler, if that is not here.
     """
     plans_here = {plan.label for plan in plans if plan.compiler.is_traced}
     if "base" in plans_here:

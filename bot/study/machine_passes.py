@@ -1,6 +1,6 @@
 """Count a function's instructions after each pass of both code generators.
 
-Both compile the same bitcode.
+Both code generators compile the same bitcode.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def machine_passes(base: LadderSide, head: LadderSide) -> MachinePasses:
 def _stages(
     source: LadderSide, sides: Mapping[str, LadderSide]
 ) -> tuple[MachineStage, ...] | str:
-    """Return the counts with this side's bitcode; why there are none."""
+    """Return the counts with this side's bitcode, or why there are none."""
     if isinstance(source.source, Failure):
         return source.source.first_line
     if linker_flags(source.source) is None:

@@ -23,7 +23,7 @@ from bot.study.specs import exists
 def named_compiler(side: str, work: Work) -> tuple[Sought, str]:
     """Return a side's compiler or snapshot, and how it was found.
 
-    Its SPEC is empty where nobody named one.
+    Its SPEC is empty if nobody named one.
     """
     specs = work.request.specs
     is_a_trial = is_trial(work.request)
@@ -44,10 +44,7 @@ def named_compiler(side: str, work: Work) -> tuple[Sought, str]:
 
 
 def is_trial(request: Request) -> bool:
-    """Return whether the sides differ in flags or configuration.
-
-    What is compared is then not two compilers.
-    """
+    """Return whether the sides differ in flags or configuration, not in compilers."""
     return bool(request.tried or request.configs)
 
 
@@ -82,7 +79,7 @@ def pinned(work: Work, side: str) -> Sought:
 def with_compiler(work: Work) -> Work:
     """Return the work with a compiler.
 
-    The configuration names it where the request names none.
+    If the request names none, the configuration's compiler is taken.
 
     Raises:
         UsageError: neither names one.

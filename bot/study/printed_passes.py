@@ -1,10 +1,10 @@
-"""One compile with its IR printed after each pass: counted as it streams by, never kept.
+"""Count the IR that one compile prints after each pass, as it streams by.
 
-A dispatch is compiled alone, from its executable's source. MLIR's passes and two
-milestones of LLVM's are printed in one compile. All of LLVM's cost far more (20 s and
-240 MB for a dispatch of 146 KB), so that they are asked for by themselves, where the
-sides part behind MLIR. The passes over the whole program, before that, are printed into
-files.
+The IR is never kept. A dispatch is compiled alone, from its executable's source. One
+compile prints MLIR's passes and two milestones of LLVM's. Printing all of LLVM's passes
+costs far more (20 s and 240 MB for a dispatch of 146 KB). So they are printed only if
+the sides part behind MLIR. The passes over the whole program, which come first, are
+printed into files.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ _ERROR = re.compile(
 
 
 def trace_options(entry_point: str, *, llvm: bool = False) -> tuple[str, ...]:
-    """What prints the passes over one entry point of such a file.
+    """Return the options that print the passes over one entry point of such a file.
 
-    `llvm`: LLVM's alone, and all of them.
+    `llvm`: print all passes of LLVM, and no others.
     """
     printed = [*_PASSES, _ELIDED, _MILESTONES]
     if llvm:
@@ -79,9 +79,10 @@ def trace_options(entry_point: str, *, llvm: bool = False) -> tuple[str, ...]:
 
 
 def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
-    """What writes the sources of a cell's executables, and what prints the passes over one of them.
+    """Return two commands: one writes the sources, and one prints a dispatch's passes.
 
-    `command`: that gives the cell's artifact.
+    The sources are those of a cell's executables. `command`: the command that gives the
+    cell's artifact.
     """
     before, fed = _parted(command)
     whole = f"{before} {shlex.join(dump_options(SOURCES, 'sources'))} -o /dev/null{fed}"
@@ -106,7 +107,7 @@ def program_command(command: str) -> str:
 
 
 def _parted(command: str) -> tuple[str, str]:
-    """What of a cell's command is before its output, and what feeds it."""
+    """Return a cell's command up to its output, and the redirection of its input."""
     before, _, model = command.rpartition(" -o ")
     return before, "".join(model.partition(" < ")[1:])
 
@@ -118,9 +119,9 @@ def with_llvm_passes(
     row: Dispatch,
     trace: DispatchTrace,
 ) -> DispatchTrace:
-    """The trace with all passes of LLVM in place of their milestones.
+    """Return the trace with all passes of LLVM in place of their milestones.
 
-    As it is where these cannot be had.
+    If these cannot be printed, return the trace as it is.
     """
     whole = printed_passes(
         setup,
@@ -149,7 +150,7 @@ def printed_passes(
     reader = PassReader(row.name)
 
     def errors(chunk: bytes) -> bytes:
-        """The lines alone that say what went wrong; the rest is counted as it streams by."""
+        """Return only the lines with errors, and count the others."""
         reader.feed(chunk)
         return b"".join(
             line
@@ -197,7 +198,7 @@ def compile_printing(
 
 
 def _is_same(row: Dispatch, directory: Path) -> bool | None:
-    """Whether the code is that of the artifact; None where either is not known."""
+    """Return whether the code is that of the artifact; None if either is not known."""
     try:
         if objects := sorted((directory / "tmp").glob("*.o")):
             points = list(function_points(objects))

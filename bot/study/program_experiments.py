@@ -22,7 +22,7 @@ class ProgramCompiler(Protocol):
     """What compiles the programs of one side."""
 
     def program_side(self, cell: Cell) -> ProgramSide | str:
-        """Return a program and what compiles it; why there is none."""
+        """Return a program and its compiler, or why there is none."""
 
 
 class ProgramExperiments:

@@ -62,7 +62,7 @@ class ProgramSide:
     def flow_from(self, text: str, phase: str) -> str:
         """Return the IR at `flow` of a program that is at a phase.
 
-        The text may be of another compiler.
+        Another compiler may have printed the text.
         """
         if phase == FLOW:
             return self.run_passes(text, ())
@@ -135,10 +135,7 @@ class ProgramSide:
         return optimized(self.setup, text, (*pipeline, LOCAL))
 
     def code_bytes(self, text: str) -> int:
-        """Compile a program from `flow` to the end for this side's device.
-
-        Return the bytes of all its code.
-        """
+        """Compile a program from `flow` to the end; return the bytes of all its code."""
         for_own_device = with_device_of(text, self.at(FLOW))
         if for_own_device is None:
             raise NoText("the program is not for one device")

@@ -212,7 +212,7 @@ def moved_code_bytes(base: Dispatch, head: Dispatch) -> int | None:
 
 
 def why_no_experiment(base: Dispatch, head: Dispatch) -> str:
-    """Say why there is nothing to prove of two dispatches; empty where there is."""
+    """Return why two dispatches need no experiment; empty if they need one."""
     if base.code_bytes is None or head.code_bytes is None:
         side = "base" if base.code_bytes is None else "head"
         return f"the code bytes are not known on {side}"
@@ -281,10 +281,10 @@ class _RestoredAsMuch:
         self._moved_bytes = moved_bytes
 
     def by(self, after_bytes: int) -> bool:
-        """True for code of this size.
+        """Return whether code of this size is as good as code with all knobs of base.
 
-        It goes no less far towards base, and ends no farther from it. Where all knobs prove the
-        cause, it does, too.
+        It must go no less far towards base, and end no farther from it. If all knobs
+        prove the cause, this code must prove it, too.
         """
         little = little_bytes(self._moved_bytes)
         less_bytes = after_bytes - self._whole_bytes

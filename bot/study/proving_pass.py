@@ -112,12 +112,12 @@ class _Share:
 
     @property
     def is_whole(self) -> bool:
-        """True where it is the whole change, up to what a proof allows."""
+        """Return whether it is the whole change, up to what a proof allows."""
         return bool(self.moved_bytes) and carries(self.restored_bytes, self.moved_bytes)
 
     @property
     def missing_permille(self) -> int:
-        """By how much it is less, or more, than the whole."""
+        """Return by how much it is less, or more, than the whole, in permille."""
         if not self.moved_bytes:
             return _ALL_MISSING
         return (
@@ -148,7 +148,7 @@ class _Candidate:
     def missing_permille(self) -> int:
         """Return by how much its bytes differ from the whole, in permille.
 
-        The order in which they differ more counts.
+        If there are two orders, the larger difference counts.
         """
         shares = [self.forward]
         if self.needs_backward:
@@ -160,12 +160,12 @@ class _Candidate:
 
     @property
     def is_proved(self) -> bool:
-        """True where it carries the whole change in each order that there is."""
+        """Return whether it carries the whole change in each measured order."""
         return self.forward is not None and not self.why
 
     @property
     def why(self) -> str:
-        """Why it is not proved; empty where it is."""
+        """Return why it is not proved; empty if it is."""
         whys = []
         if self.forward is not None and not self.forward.is_whole:
             whys.append(_SEVERAL)
@@ -198,9 +198,9 @@ class _Experiment:
             )
 
     def proof(self, moved_bytes: int, most_compiles: int) -> PassProof:
-        """Search the range in one order, and try it in the other.
+        """Search the range in one order, and try the result in the other.
 
-        Search there, too, if they disagree.
+        If they disagree, search in the other order, too.
         """
         candidates = list[_Candidate]()
         for feed in self._orders():
@@ -250,7 +250,7 @@ class _Experiment:
         return _Candidate(found_pass, forward, backward, needs_backward=True)
 
     def _orders(self) -> list[CrossFeed]:
-        """Return the orders, first the one that takes the older side's IR.
+        """Return the orders; first the one that starts from the older side's IR.
 
         Newer compilers read older IR.
         """
@@ -337,7 +337,7 @@ def _dividing_place(
 ) -> int | None:
     """Return the usable cut nearest to the middle.
 
-    None where there is none, or the budget is used up.
+    Return None if there is none, or if the budget is used up.
     """
     middle_twice = piece.start + piece.end
     inner = range(piece.start + 1, piece.end)

@@ -148,7 +148,7 @@ def _base_in_head(base: ProgramSide, head: ProgramSide) -> str:
 def _phase_cut(programs: Programs) -> PhaseCut:
     """Return the phase whose IR of base gives base's regions in head's compiler.
 
-    It is found by halves.
+    It is found by bisection.
     """
     last = len(PROGRAM_PHASES) - 1
     different_regions = {-1: programs.regions, last: 0}
@@ -173,10 +173,7 @@ def _phase_cut(programs: Programs) -> PhaseCut:
 def _nearest_fed(
     programs: Programs, low: int, high: int, different_regions: dict[int, int]
 ) -> int:
-    """Measure the phase in the middle, or the nearest one that head's compiler accepts.
-
-    Head's compiler can go on from the IR of that phase.
-    """
+    """Measure the phase nearest to the middle whose IR of base head's compiler accepts."""
     centre = (low + high) // 2
     reason = ""
     for place in sorted(range(low + 1, high), key=lambda place: abs(place - centre)):

@@ -1,6 +1,6 @@
 """Find the pass of one phase that forms other dispatch regions.
 
-The passes of both compilers run in turns.
+Base's passes run first, and head's passes run on their result.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class Programs:
         return self.distance_at_flow(self.fed(text, phase))
 
     def restored(self, before: str, after: str) -> frozenset[str]:
-        """Return the regions that an experiment makes as frequent as in base.
+        """Return the regions whose count an experiment makes equal to base's.
 
-        The program had another number of them before.
+        Before the experiment, the program had another number of them.
         """
         first = regions_of(before)
         second = regions_of(after)
@@ -110,7 +110,7 @@ class _Place:
 
     @property
     def name(self) -> str:
-        """The name of the pass."""
+        """Return the name of the pass."""
         run = self.head or self.base
         if run:
             return run.name
@@ -118,7 +118,7 @@ class _Place:
 
     @property
     def class_name(self) -> str:
-        """What implements the pass."""
+        """Return the class that implements the pass."""
         run = self.head or self.base
         if run:
             return run.class_name
@@ -126,7 +126,7 @@ class _Place:
 
     @property
     def runs_on(self) -> RunsOn:
-        """Which sides run it."""
+        """Return the sides that run the pass."""
         if self.base is None:
             return HEAD_ONLY
         if self.head is None:
@@ -135,7 +135,7 @@ class _Place:
 
     @property
     def is_suspicious(self) -> bool:
-        """True where one side alone runs it, or the sides run it with different options."""
+        """Return whether only one side runs it, or the sides' options for it differ."""
         if self.base is None or self.head is None:
             return True
         return self.base.options != self.head.options

@@ -20,15 +20,15 @@ from bot.system.files import temporary_directory
 
 
 def release_study(specs: Sequence[str], work: Work) -> Study:
-    """Return each release with its snapshot, or the reason why there is none.
+    """Return each release with its snapshot, or the reason why it has none.
 
-    They are sorted by version. Those that can be had are measured together and fill the
-    processors.
+    They are sorted by version. All releases that can be fetched are measured together,
+    so that no core is idle.
 
     Raises:
         InputError: a snapshot cannot be read.
         UsageError: nothing is selected.
-        CompilerUnavailable: not one of them can be had.
+        CompilerUnavailable: no release can be fetched.
     """
     specs = tuple(dict.fromkeys(work.release(spec) or spec for spec in specs))
     snapshots = stored_sides(dict(zip(specs, specs, strict=True)))
@@ -98,9 +98,9 @@ def _variant(spec: str, side: Snapshot | None, reason: str) -> Variant:
 def _each_once(
     variants: Sequence[Variant], say: Callable[[str], None]
 ) -> list[Variant]:
-    """Return the variants with each compiler once, the last that was named.
+    """Return the variants with each compiler once; of several the last one.
 
-    What is left out is said.
+    The variants that are left out are reported to the user.
     """
     last = dict[object, Variant]()
     for place, variant in enumerate(variants):
@@ -140,9 +140,9 @@ def _by_version(study: Study, say: Callable[[str], None]) -> Study:
 
 
 def _version(of: Snapshot | str) -> Version | None:
-    """Return the version of a compiler's release, else what it calls itself.
+    """Return the version of a compiler's release, else the version that it reports.
 
-    Wheels of 3.13.0 say `3.13.0rc20261016`. None where that is no version.
+    Wheels of 3.13.0 report `3.13.0rc20261016`. Return None for text that is no version.
     """
     name = of
     if not isinstance(name, str):

@@ -24,7 +24,7 @@ class Progress(Watcher, Protocol):
     """What long work reports to."""
 
     def plan(self, cells: int, cached: int, cost: float, about: str = "", /) -> None:
-        """How much there is to do, and of what."""
+        """Announce how much there is to do, and what it is about."""
 
     def stage(self, about: str, tasks: int, noun: str, /) -> None:
         """Begin work of another kind, after all cells are measured.
@@ -39,7 +39,7 @@ class Progress(Watcher, Protocol):
         """Tell that a cell is measured."""
 
     def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
-        """All is measured: what compiling cost, by model, on how many threads."""
+        """Report the end of measuring, with CPU time by model and number of threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class Resources:
 
     @property
     def programs(self) -> ProgramCache:
-        """The programs of the cache, before their targets' passes."""
+        """Return the cached programs, as they are before their targets' passes."""
         return ProgramCache(self.cache.root, self.cache.keeps)
 
     @property
     def assembler(self) -> Assembler:
-        """What makes machine code of PTX text."""
+        """Return the assembler that makes machine code of PTX text."""
         return Assembler(self.cancel, self.timeout_seconds, installed())
 
     def compile(

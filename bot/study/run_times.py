@@ -154,9 +154,9 @@ def failing_builds(report: Report) -> list[CellKey]:
 def _refusal(
     delta: CellDelta, sides: Mapping[str, Snapshot], plans: Mapping[str, SidePlan]
 ) -> str:
-    """Return why a build is not run, as far as it is known before a compile.
+    """Return why a build is not run, as far as that is known before a compile.
 
-    Empty where it may run.
+    It is empty if the build may run.
     """
     for side, cell in (("base", delta.base), ("head", delta.head)):
         if cell is None or not cell.measured or cell.artifact_digest is None:
@@ -238,7 +238,7 @@ class Bench:
 
     @property
     def machine(self) -> str:
-        """The processor and the runtimes, in one line."""
+        """Return the processor and the runtimes, in one line."""
         base, head = (self.runtimes[side] for side in SIDES)
         if base.version == head.version:
             return machine(head)
@@ -322,7 +322,7 @@ def common_interface(base: Interface, head: Interface) -> Interface | str:
 
 
 def _artifact(side: str, program: ProgramSide, cell: Cell, folder: Path) -> Path | str:
-    """Compile the artifact that was measured, by its own command; why there is none."""
+    """Compile the measured artifact by its own command; return its path, or the reason."""
     path = folder / f"{side}.vmfb"
     reason = write_artifact(program, path)
     if reason:

@@ -47,7 +47,7 @@ def program_interface(program: ProgramSide, folder: Path) -> Interface | str:
 
 
 def write_artifact(program: ProgramSide, path: Path) -> str:
-    """Write the artifact of a program; return why there is none, else an empty text."""
+    """Write the artifact of a program; return why that failed, or an empty text."""
     failed = artifact_of(
         program.setup, argv=program.argv, source=program.source, out=path
     )

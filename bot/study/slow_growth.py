@@ -1,6 +1,6 @@
 """Choose the stored baselines that show slow growth of a branch.
 
-Git's dates and tags say which they are.
+Git's dates and tags decide which they are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bot.system.git import Git
 _RELEASE = re.compile(r"(?:.*[-_/])?v?\d+(?:\.\d+)+")
 """The name of a tag that is a release: `v1.2`, `iree-3.13.0`.
 
-A pre-release such as `v1.2-rc1` is none.
+A pre-release such as `v1.2-rc1` is no release here.
 """
 
 

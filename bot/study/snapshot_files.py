@@ -11,9 +11,9 @@ from bot.errors import InputError
 
 
 def stored_sides(specs: Mapping[str, str]) -> dict[str, Snapshot]:
-    """Read the snapshots among the SPECs; raises InputError.
+    """Read the snapshots among the SPECs.
 
-    `specs`: name → its SPEC.
+    `specs`: name → its SPEC. Raises InputError.
     """
     return {
         name: load_snapshot(Path(spec))
@@ -23,7 +23,7 @@ def stored_sides(specs: Mapping[str, str]) -> dict[str, Snapshot]:
 
 
 def is_snapshot(spec: str) -> bool:
-    """True for a SPEC that names a snapshot measured earlier."""
+    """Return whether a SPEC names a snapshot."""
     return spec.endswith(".json")
 
 

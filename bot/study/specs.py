@@ -68,13 +68,13 @@ def has_wildcard(spec: str) -> bool:
 def named_file(spec: str) -> str:
     """Resolve a glob to the one path that it matches, and a directory to its snapshot.
 
-    Of several wheels the compiler's counts, and of several of these the one for this
-    machine. Any other SPEC is returned as it is.
+    If a glob matches several wheels, the compiler's wheel for this machine is taken.
+    Any other SPEC is returned as it is.
 
     Raises:
-        UsageError: a glob matches nothing, or several things that could be meant.
-        CompilerUnavailable: of several wheels of the compiler none is for this machine,
-            or more than one is.
+        UsageError: a glob matches nothing, or several paths that could be meant.
+        CompilerUnavailable: no wheel of the compiler is for this machine, or more than
+            one is.
     """
     if is_release(spec):
         return spec

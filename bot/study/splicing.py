@@ -62,7 +62,7 @@ _REWRITTEN = {
 }
 """Passes that `iree-opt` does not know → the operations that they rewrite.
 
-Source: mlir/lib/Dialect/Arith/Transforms.
+Their source is in mlir/lib/Dialect/Arith/Transforms.
 """
 _OPTION_NAME = re.compile(r"^  --([\w-]+)", re.MULTILINE)
 _LISTED_NAME = re.compile(r"^ +--([\w-]+)", re.MULTILINE)
@@ -187,7 +187,7 @@ class Splicer:
         self._idle = sorted({name for name in names if name.startswith(_CONVERSION)})
 
     def own_code(self, count: int) -> AloneCode | Failure:
-        """Return the code with the compiler's own IR behind so many of its passes.
+        """Return the code from the compiler's own IR behind so many of its passes.
 
         It is the control of a cut.
         """
@@ -299,7 +299,7 @@ class Splicer:
 def _known_options(argv: Sequence[str], known_options: frozenset[str]) -> Iterator[str]:
     """Yield the flags of a build that `iree-opt` knows, too.
 
-    A value in a word of its own is left out with its flag.
+    A flag whose value is a separate word is left out, with its value.
     """
     for flag, following in zip(argv, (*argv[1:], "-"), strict=True):
         name = flag.lstrip("-").partition("=")[0]
@@ -340,7 +340,7 @@ def _runnable(
 def _span(names: Sequence[str], place: int, expanded: Sequence[str]) -> slice:
     """Return which of the passes a pipeline has.
 
-    None where other passes follow bufferization there.
+    Return None if other passes follow bufferization there.
     """
     if _BUFFERIZE not in expanded:
         return slice(place, place)

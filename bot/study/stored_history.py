@@ -33,20 +33,18 @@ class StoredStudy(NamedTuple):
 
 
 def last_stored(where: str, last: int, work: Work) -> StoredStudy:
-    """Return the last so many baselines of the configuration's report, oldest first.
+    """Return the last baselines of the configuration's report, oldest first.
 
-    A damaged one has its reason.
-
-    Baselines of other commits than those of the default branch are left out, and that
-    is said; where none is of one of these, all are in the order in which they were
-    stored.
+    A damaged baseline has its reason. Only baselines of the default branch's commits
+    count, and the user sees how many were left out. If no baseline is of such a commit,
+    all count, in the order in which they were stored.
 
     `where`: CONFIGURED, `data-branch`, or a directory. `auto` is the directory of the
-    configuration where that is there, else the data branch.
+    configuration if it exists, else the data branch.
 
     Raises:
         UsageError: there is none, or a selector matches nothing.
-        NetworkError: the store cannot be asked.
+        NetworkError: the store cannot be read.
     """
     choice = work.config.baseline
     config = work.request.config
@@ -106,7 +104,7 @@ def _directory_of(where: str, choice: BaselineChoice) -> Path | None:
 
 
 def _commits_of(git: Git, branch: str, most_ancestors: int) -> tuple[str, ...]:
-    """Return the commits of a branch, the newest first; none where it is unknown."""
+    """Return the commits of a branch, newest first; empty if the branch is unknown."""
     if not branch:
         return ()
     newest_sha = git.resolve(f"origin/{branch}") or git.resolve(branch)
@@ -116,11 +114,7 @@ def _commits_of(git: Git, branch: str, most_ancestors: int) -> tuple[str, ...]:
 
 
 def _entries_of_report(store: Store, report_id: str) -> list[Entry]:
-    """Return the stored baselines of a report.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return the stored baselines of a report; raises UsageError if there are none."""
     entries = [entry for entry in store.entries() if entry.report_id == report_id]
     if not entries:
         hint = (
@@ -207,11 +201,10 @@ _OF_CELLS = Cell.__struct_fields__
 
 
 def _held_once(side: Snapshot, held_cells: dict[CellKey, Cell]) -> Snapshot:
-    """Return the snapshot with what a cell has in common with its last one as one object.
+    """Return the snapshot, sharing equal parts of each cell with its last one.
 
-    In a night few cells move.
-
-    `held_cells`: the last cell of each key, which becomes this snapshot's.
+    Few cells change in a night, so this saves memory. `held_cells`: the last cell of
+    each key, which is updated.
     """
     for cell in side.cells:
         last = held_cells.get(cell.key, cell)

@@ -1,6 +1,6 @@
 """Store base's IR of its largest dispatches with a baseline.
 
-Later it takes the place of base's compiler.
+A later run uses it in place of base's compiler.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Chosen(NamedTuple):
 
 
 def with_stored_ir(plan: SidePlan, snapshot: Snapshot, work: Work) -> WithIr:
-    """Return a side and the IR of its largest dispatches, as far as work and bytes allow.
+    """Return a side and the IR of its largest dispatches, within a work and size limit.
 
     Storing IR may cost as much as tracing.
     """

@@ -154,7 +154,7 @@ def _commands(
 class _Proofs:
     """The experiments in the phases that carry bytes.
 
-    Each is None where it does not apply.
+    An experiment that does not apply is None.
     """
 
     mlir_pass: PassProof | None = None

@@ -56,7 +56,7 @@ def is_lone(delta: DispatchDelta) -> bool:
 
 
 class _Change(NamedTuple):
-    """A dispatch of a build that changed.
+    """A changed dispatch of a build.
 
     Attributes:
         size: its changed bytes, without a sign.
@@ -72,11 +72,12 @@ def worth_tracing(
 ) -> list[Moved]:
     """Return the dispatches to be traced, by the bytes that a unit of work explains.
 
-    Most bytes come first: ten dispatches of 4 KB before one of 10 KB.
+    The most bytes come first: ten dispatches of 4 KB before one of 10 KB.
 
-    Of each target the largest dispatches of which nobody knows a cause but other code,
-    or that earlier passes formed otherwise of a model that nobody `edited`, until 0.9
-    of its bytes have a knob or these passes.
+    A dispatch is a candidate if its only known cause is other code. It is also one if
+    earlier passes formed it otherwise, and nobody `edited` its model. The largest
+    candidates of each target are taken, until 90 % of the target's bytes have a knob or
+    these passes.
     """
     changes = list[_Change]()
     for key, explanation in explanations.items():

@@ -1,9 +1,7 @@
 """Trace the dispatches that changed most through the passes of both compilers.
 
-The trace budget says how many of them.
-
-A trace is read once: the cache has those of a cell beside its measurements, and a
-stored side brings its own.
+The trace budget limits how many of them. A trace is made once: the cache keeps the
+traces of a cell beside its measurements, and a stored side brings its own.
 """
 
 from __future__ import annotations
@@ -73,9 +71,9 @@ MOST_STORED = 24  # Dispatches of a stored side, about 2.4 KB each
 
 
 def _seen(cell: Cell) -> list[Dispatch]:
-    """Return the dispatches that are formed in the passes over the program.
+    """Return the dispatches that the passes over the program form.
 
-    Data tiling makes others after them.
+    Data tiling forms others after them.
     """
     sources = cell.program.sources if cell.program else ()
     formed = {source.executable for source in sources}
@@ -119,7 +117,7 @@ class SideTracer:
         """Trace one dispatch.
 
         Args:
-            before: what is known, where LLVM's own passes are wanted, too.
+            before: the known trace, if only LLVM's own passes are still wanted.
         """
         planned = self._planned[cell.key]
         argv = _argv(planned, cell)
@@ -147,7 +145,7 @@ class SideTracer:
         )
 
     def ladder_side(self, cell: Cell, row: Dispatch) -> LadderSide:
-        """One dispatch, and what compiles it alone on this side."""
+        """Return one dispatch, and the compiler that compiles it alone on this side."""
         planned = self._planned[cell.key]
         argv = _argv(planned, cell)
         sources = self._sources_of(planned, argv)
@@ -169,7 +167,7 @@ class SideTracer:
         )
 
     def program_side(self, cell: Cell) -> ProgramSide | str:
-        """A cell's whole program, and what compiles it on this side; why there is none."""
+        """Return a cell's whole program and this side's compiler, or why there is none."""
         planned = self._planned[cell.key]
         source = self._importer.source(planned.model)
         if isinstance(source, Failure):
@@ -178,7 +176,7 @@ class SideTracer:
         return ProgramSide(self._setup, argv, CompileInput(planned.model.name, source))
 
     def program(self, key: CellKey) -> ProgramReader | str:
-        """The passes over a cell's whole program, or why there are none, read once."""
+        """Return the passes over a cell's whole program, or the reason; read only once."""
         with self._lock:
             if key not in self._programs:
                 self._programs[key] = self._read_program(self._planned[key])
@@ -244,7 +242,7 @@ class SideTracer:
 def side_tracers(
     plans: Sequence[SidePlan], resources: Resources
 ) -> Iterator[dict[str, SideTracer]]:
-    """Label → what traces dispatches of that side."""
+    """Yield label → the tracer of that side's dispatches."""
     with temporary_directory("trace-") as scratch, ExitStack() as stack:
         tracers = {}
         for plan in plans:
@@ -272,7 +270,7 @@ def opened(
     plans: Sequence[SidePlan],
     resources: Resources,
 ) -> Iterator[Mapping[str, SideTracer]]:
-    """Yield these tracers, or new ones where there are none."""
+    """Yield the given tracers, or open new ones."""
     if tracers is not None:
         yield tracers
         return
@@ -283,9 +281,9 @@ def opened(
 def _same_programs(sides: Mapping[str, Snapshot]) -> dict[CellKey, CellKey]:
     """Return cell → the first cell of its model that has the same program.
 
-    All dispatches of both cells have the same IR on each side, whatever runs at loading.
-    The passes over one of these programs stand for all of them, and a trace says for
-    which target they were printed.
+    All dispatches of both cells have the same IR on each side, except what runs when
+    the module is loaded. The passes over one of these programs stand for all of them. A
+    trace names the target for which they were printed.
     """
     cells = {cell.key: list[object]() for side in sides.values() for cell in side.cells}
     for side in sides.values():
@@ -365,13 +363,12 @@ class _Pairs:
     def trace(self, key: CellKey, delta: DispatchDelta, *, codes: bool) -> None:
         """Trace one dispatch.
 
-        The trace has MLIR's passes. LLVM's follow where the sides part behind those, or
-        where only one side has the dispatch. A dispatch that got another program, or
-        was formed otherwise, gets the passes over the program instead.
+        The trace has MLIR's passes. LLVM's follow if the sides part behind those, or if
+        only one side has the dispatch. A dispatch that got another program, or was
+        formed otherwise, gets the passes over the program instead.
 
         Args:
-            codes: such a dispatch gets the passes of its target, too, behind those over
-                the program.
+            codes: trace the passes of its target, too, behind those over the program.
         """
         rows = dispatches_of(delta)
         if not is_formed(delta):
@@ -512,13 +509,13 @@ def with_traces(
     *,
     with_bytes: bool = False,
 ) -> dict[str, Snapshot]:
-    """The sides, with traces of these dispatches.
+    """Return the sides, with traces of these dispatches.
 
-    `plans`: of the sides whose compilers are here; of another one those traces count
+    `plans`: of the sides whose compilers are here; another side has only the traces
     that it brought; `moved`: dispatches in the order in which they are traced; `work`:
-    what it may cost, as `bot.core.work` counts; None without a limit; `tracers`: label
-    → what traces that side, where the caller has these open; `with_bytes`: count the
-    bytes of what an experiment on a program undoes.
+    the work limit, as `bot.core.work` counts, None without one; `tracers`: label →
+    tracer of that side, if the caller has them open; `with_bytes`: count the bytes that
+    an experiment on a program restores.
     """
     plans_here = {plan.label: plan for plan in plans}
     same = _same_programs(sides)
