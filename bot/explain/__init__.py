@@ -1,1 +1,1 @@
-"""Why a cell changed: two cells, and what the compiler says of both."""
+"""Explain why a cell changed, from the cell on both sides and its IR."""

@@ -1,10 +1,9 @@
-"""Say what the experiments on one dispatch say of its cause.
+"""Correct the cause of a dispatch by the experiments on it.
 
-They show which phase carries its change, and what that refutes.
-
-The first phase, setting or pass in which the sides differ is a correlation. A ladder
+They show which phase carries its change, and what that refutes. The first phase,
+setting or pass in which the sides differ is only a correlation. A ladder
 (`bot.core.ladder`) and the proof of a configuration (`bot.core.proof`) are experiments,
-and what they say goes before it.
+so their results go first.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def fitting_ladder(
 ) -> Ladder | None:
     """Return the ladder of a pair in head's cell.
 
-    None where there is none, or one of another base.
+    Return None if there is none, or only one of another base.
     """
     if base is None or head is None:
         return None
@@ -62,10 +61,7 @@ def fitting_ladder(
 
 
 def carried_by(delta: DispatchDelta) -> Carried | None:
-    """Return which phases carry the change of a dispatch.
-
-    None without a whole ladder.
-    """
+    """Return which phases carry the change of a dispatch; None without a whole ladder."""
     if delta.attribution is None:
         return None
     change_bytes = moved_bytes(delta)
@@ -115,9 +111,9 @@ def is_within(phase: str, carrying: str) -> bool:
 
 
 def why_no_pass(delta: DispatchDelta, level: str, name: str) -> str:
-    """Say that a traced pass is not in the phase that carries the bytes.
+    """Return that a traced pass is not in the phase that carries the bytes.
 
-    Empty where it is, or nobody knows.
+    The text is empty if the pass is in this phase, or if the phase is not known.
     """
     by_phase = carried_by(delta)
     if by_phase is None:
@@ -138,7 +134,7 @@ def why_no_pass(delta: DispatchDelta, level: str, name: str) -> str:
 def carried_words(delta: DispatchDelta) -> str:
     """Return `the code generator carries 98 % of the change`, or the parts.
 
-    Empty without a whole ladder.
+    The text is empty without a whole ladder.
     """
     by_phase = carried_by(delta)
     change_bytes = moved_bytes(delta)
@@ -181,7 +177,7 @@ def _untried(moved_bytes: int | None, reason: str) -> PhaseProof:
 
 
 def with_experiments(delta: DispatchDelta, ladder: Ladder | None) -> DispatchDelta:
-    """Return a dispatch with what its ladder says, and with the cause that follows."""
+    """Return a dispatch with its ladder's results, and the cause that follows."""
     if ladder is None:
         return delta
     measured = replace(delta, attribution=attribution(ladder), proof=ladder.knobs)

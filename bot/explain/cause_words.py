@@ -105,9 +105,9 @@ def _formed_words(traits: Counter[Any]) -> str:
 def _turned_words(
     change: tuple[str, str] | None, traits: Counter[tuple[tuple[str, str], ...]]
 ) -> str:
-    """Return `vector_common_parallel 1 → 8`, and the other knobs that all of them turned.
+    """Return `vector_common_parallel 1 → 8`, and the knobs that changed in all deltas.
 
-    `traits`: the knobs that each of them turned.
+    `traits`: the changed knobs of each delta → how many deltas have these.
     """
     if change is None:
         return UNNAMED

@@ -120,7 +120,7 @@ def keeps_region(delta: DispatchDelta) -> bool:
 def changed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...] | None:
     """Return the knobs that differ with their change.
 
-    None where a configuration was not read.
+    Return None if a configuration was not read.
     """
     if (
         delta.base is None
@@ -138,10 +138,7 @@ def _turns(base: str, head: str) -> tuple[tuple[str, str], ...]:
 
 
 def _needed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
-    """Return the knobs that differ.
-
-    Where an experiment says which knobs are needed, only those are returned.
-    """
+    """Return the knobs that differ; after an experiment only those that it needs."""
     changes = changed_knobs(delta)
     proof = delta.proof
     if changes is None:

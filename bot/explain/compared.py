@@ -126,7 +126,7 @@ def members_of(census: Census, structure: str) -> int:
 def keeps_apart(cell: Cell, executables: Sequence[str]) -> str:
     """Return what keeps these executables apart: their family's kind and first line.
 
-    Empty where no family has two of them.
+    The text is empty if no family has two of them.
     """
     names = set(executables)
     for family in cell.families:
@@ -144,7 +144,7 @@ REBOUND = "but the program binds other buffers"
 
 
 def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:
-    """Return whether the entry points have the same IR, but for what the program binds to it."""
+    """Return whether both entry points have the same IR, but other bound buffers."""
     base_source = compared.base.source(base)
     head_source = compared.head.source(head)
     if base_source is None or head_source is None:

@@ -1,7 +1,7 @@
 """Sum dispatch sites, code and stack of a cell by parts of the model.
 
-Parts have names of the model's own locations. Both sides share one naming, made of all
-places of both, so that a part has the same name on either side.
+The names of parts come from the model's own locations. Both sides share one naming,
+made of all places of both, so that a part has the same name on either side.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from bot.explain.kept_results import per_object
 # Name and glob of each; the first whose glob matches decides
 Sections = Sequence["tuple[str, str]"]
 Part = tuple[str, str]
-"""A component: its section, or the first levels of its full name.
+"""A component: its section or the first levels of its full name, and the full name.
 
-And that, `encoder.layer.*.attention.self`.
+An example of a full name is `encoder.layer.*.attention.self`.
 """
 Names = Mapping[str, Part]  # place, as a Site has it → the part that it belongs to
 
@@ -47,11 +47,11 @@ nothing moved.
 
 
 def split(path: str) -> _Levels:
-    """Return the levels of a model's own name; empty where it says nothing.
+    """Return the levels of a model's own name; empty if the name has none.
 
-    TensorFlow and JAX separate them by `/`, PyTorch by `.`. Of the names that TFLite
-    joins by `;` the first counts, which is that of the fused operation's result. JAX's
-    transformations are taken off: `jit(step)/jvp(MLP)/fc0` and its backward pass
+    TensorFlow and JAX separate levels by `/`, PyTorch by `.`. TFLite joins several
+    names by `;`: the first one counts, which is that of the fused operation's result.
+    JAX's transformations are removed: `jit(step)/jvp(MLP)/fc0` and its backward pass
     `jit(step)/transpose(jvp(MLP))/fc0` are both `MLP`, `fc0`.
     """
     first = path.partition(";")[0]
@@ -106,7 +106,7 @@ def _star_level(names: dict[_Levels, _Levels], depth: int) -> None:
 def _wrapper_levels(names: Iterable[_Levels]) -> int:
     """Return how many levels all names begin with.
 
-    One without levels below has no say.
+    A name with only one level does not count.
     """
     nested = [name[:-1] for name in names if len(name) > 1]
     if not nested:
@@ -140,12 +140,12 @@ def _named_places(program: Program) -> frozenset[str]:
 def name_places(
     places: frozenset[str], sections: tuple[tuple[str, str], ...] = ()
 ) -> Names:
-    """Name every place that says something.
+    """Name every place that has levels.
 
-    The first section that matches names a place, else the tree's first levels. There are as
-    many levels, at most MAX_LEVELS, as keep the components at MAX_COMPONENTS or below;
-    the `*` of `encoder.layer.*.attention` does not count. In a glob `/` and `.` are the
-    same; `*.attention.*` also takes the attention itself.
+    The first section that matches names a place. Without a section, its first levels
+    do. Their number is at most MAX_LEVELS, and keeps the components at MAX_COMPONENTS
+    or below. The `*` of `encoder.layer.*.attention` does not count. In a glob, `/` and
+    `.` are the same, and `*.attention.*` also matches the attention itself.
     """
     # then a name without a slash is an operation's: `tfl.quantize`
     slashed = any("/" in place for place in places)
@@ -171,10 +171,7 @@ def name_places(
 
 
 def _section_of(first: str, sections: Iterable[tuple[str, str]]) -> str | None:
-    """Return the name of the first section whose glob matches a place.
-
-    None without one.
-    """
+    """Return the name of the first section whose glob matches a place, or None."""
     dotted = first.replace("/", ".")
     for name, glob in sections:
         pattern = glob.replace("/", ".")
@@ -206,9 +203,9 @@ def _first_levels(name: _Levels, depth: int) -> _Levels:
 def _launched(
     program: Program | None, names: Names
 ) -> dict[str, tuple[Mapping[Part, int], int]]:
-    """Return entry point → the parts where it is launched.
+    """Return entry point → the parts where it is launched, and the number of all sites.
 
-    Each part has its number of sites; the last number is that of all sites.
+    Each part has its number of sites.
     """
     parts: dict[str, Counter[Part]] = {}
     for site in program.sites if program else ():
@@ -236,13 +233,14 @@ def where(program: Program | None, names: Names) -> dict[str, str]:
 def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     """Return part → `dispatch_sites`, `code_bytes` and `stack_bytes` of one cell.
 
-    Sites sum to the sites of all entry points. Code sums to the cell's
-    `executable_bytes`, or where that is not known to that of all entry points; code of
-    a shared entry point is split evenly over its sites. What has no location, an entry
-    point that has more or fewer sites than the program launches it, and code that
-    belongs to no entry point are `unattributed`. Stack is the largest frame of an entry
-    point with a site there: a maximum, no sum. An amount is None where nothing is known
-    of it.
+    * Sites sum to the sites of all entry points.
+    * Code sums to the cell's `executable_bytes`; if that is not known, to the code of all
+      entry points. The code of a shared entry point is split evenly over its sites.
+    * Stack is the largest frame of an entry point with a site there. It is a maximum, no
+      sum.
+    * `unattributed` has sites without a location, and code that belongs to no entry point.
+      It also has an entry point whose sites are not as many as the program launches.
+    * An amount is None if it is not known.
     """
     sites = defaultdict[Part, int](int)
     code = defaultdict[Part, int](int)

@@ -88,7 +88,7 @@ def strategy_note(base: str, head: str) -> str:
 def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, ...]:
     """Return the unified diff of the IR of two sources, given by digest.
 
-    Empty where either text is not at hand.
+    It is empty if either text is missing.
     """
     if base is None or head is None or base == head:
         return ()
@@ -100,9 +100,9 @@ def source_diff(base: str | None, head: str | None, texts: Texts) -> tuple[str, 
 
 
 def _wrapped(text: str) -> str:
-    """Write one operand a line where a line would be clipped.
+    """Write one operand a line if a line would be clipped.
 
-    A signature differs in one argument of many.
+    A signature may differ in one argument of many.
     """
     lines = []
     for line in text.splitlines():

@@ -18,7 +18,7 @@ _REGIONAL = frozenset({"input", "fusion", "dedup-lost", "dedup-won"})
 def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
     """Return the cause of one match that is not the same on both sides.
 
-    None where it cannot be known.
+    Return None if it cannot be known.
     """
     base = match.base
     head = match.head

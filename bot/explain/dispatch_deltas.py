@@ -42,7 +42,7 @@ _TRACED = frozenset({"codegen"}) | EARLY_CAUSES
 def delta_of(rank: int, match: Match, story: Story) -> DispatchDelta:
     """Explain a match that is not the same on both sides.
 
-    `rank`: its place among the changed matches of its cell, the largest change first.
+    `rank`: its place among the changed matches of its cell, largest change first.
     """
     row = match.head or match.base
     component = story.components[match.head is not None].get(
@@ -114,7 +114,7 @@ def _pass(match: Match, compared: Compared, delta: DispatchDelta) -> Traced:
 def _why_not_the_cause(
     match: Match, delta: DispatchDelta, parted: Parting, row: TraceRow
 ) -> str:
-    """Say why a traced pass is not named as the cause; empty where it is."""
+    """Return why a traced pass is not named as the cause; empty if it is named."""
     if carried_by(delta) is not None:
         return why_no_pass(delta, row.level, row.name)
     if delta.cause not in EARLY_CAUSES or parted.forms_otherwise:

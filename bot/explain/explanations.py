@@ -41,7 +41,7 @@ def explain(
     components: Sequence[Mapping[str, str]] = ({}, {}),
     base_compiler: str = "",
 ) -> Explanation:
-    """Say why a cell changed that both sides measured.
+    """Explain why a cell changed that both sides measured.
 
     The caller adds how its components changed.
 
@@ -52,7 +52,7 @@ def explain(
         same_command: whether compiler and flags are the same.
         texts: as `bot.explain.texts` has it.
         components: entry point → its component, on base and on head.
-        base_compiler: digest of the compiler that head's ladders have to be against.
+        base_compiler: digest of the compiler that head's ladders must be against.
     """
     sides = index_both(base, head)
     matches = match_sides(*sides)
@@ -127,11 +127,10 @@ def explanations(
     sections: Sections = (),
     texts: Texts = no_texts,
 ) -> dict[CellKey, Explanation]:
-    """Say why the cells changed that both sides measured.
+    """Explain why the cells changed that both sides measured.
 
-    The compiler's own words say all about a cell that fails.
-
-    `texts`: as `bot.explain.texts` has it.
+    A cell that fails needs no explanation: it has the compiler's message. `texts`: as
+    `bot.explain.texts` has it.
     """
     same = base.models.keys() - changed_models(base, head)
     one_compiler = base.compiler.digest == head.compiler.digest

@@ -109,8 +109,8 @@ def _normalised(lines: Iterable[_Line]) -> Iterator[str]:
 def _structure(lines: Iterable[_Line]) -> Iterator[str]:
     """Yield the executable without values of constants, static shapes and offsets.
 
-    Its names are numbered in order. Constants are written where they are used: sharing
-    one among uses of equal value, and their order, say nothing.
+    Its names are numbered in order. Constants are written at each use: their order does
+    not matter, nor whether uses of an equal value share one.
     """
     numbers: dict[str, int] = {}
     constants: dict[str, str] = {}

@@ -28,7 +28,7 @@ UNNAMED = "a different configuration, but all named values are equal"
 def knobs(parts: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """Return name → its values, one for each configuration that has it, in order.
 
-    A word alone is `set`.
+    The value of a word without a value is `set`.
 
     Args:
         parts: the pipeline and the configurations, without the names of their

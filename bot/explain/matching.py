@@ -29,7 +29,10 @@ _ORDINAL = re.compile(r"^.*_dispatch_\d+_")
 
 @dataclass(frozen=True, slots=True)
 class IndexedCell:
-    """One side's cell with what its program says of every entry point; made by `index_both`."""
+    """One side's cell with its program's facts about each entry point.
+
+    `index_both` makes it.
+    """
 
     cell: Cell
     # executable → its IR's digests
@@ -70,14 +73,14 @@ _OTHERS = [field for field in _FIELDS if field not in _MEMORY]
 numbers: Callable[[Dispatch], tuple[int | None, ...]] = attrgetter(
     "code_bytes", *_MEMORY, *_OTHERS
 )
-"""All that was measured of an entry point but its sites.
+"""The measured numbers of an entry point, except its sites.
 
-Its code first, then memory, registers and spills.
+Its code is first, then memory, registers and spills.
 """
 
 
 def describe(dispatch: Dispatch) -> str:
-    """Return what the compiler calls the work, without the ordinal.
+    """Return the compiler's name of the work, without the ordinal.
 
     `main_dispatch_7_matmul_8x16_f32` → `matmul_8x16_f32`.
     """
@@ -85,9 +88,9 @@ def describe(dispatch: Dispatch) -> str:
 
 
 def _binary(side: IndexedCell, row: Dispatch) -> Hashable | None:
-    """Return the code's digest, which is up to names, with the kind and the source.
+    """Return the code's digest, which ignores names, with the kind and the source.
 
-    So that its size, which may be of a longer name, says no more.
+    The size of the code is left out, as it depends on the length of a name.
     """
     if row.code is None or row.code_bytes is None:
         return None
@@ -136,7 +139,7 @@ PASSES: Mapping[str, Key] = {
 }
 """Each step of the matching, from strict to loose: entry points of equal key are pairs.
 
-A key of None abstains.
+An entry point whose key is None is not matched in this step.
 """
 
 
@@ -166,9 +169,9 @@ def sources_of(program: Program) -> dict[str, Source]:
 
 
 def index_both(base: Cell, head: Cell) -> tuple[IndexedCell, IndexedCell]:
-    """Return both sides, with what is known of both.
+    """Return both sides with only those facts that both have.
 
-    Half the facts would keep equal things apart.
+    Facts of one side alone would keep equal entry points apart.
     """
     base_program = base.program
     head_program = head.program
@@ -191,7 +194,7 @@ def index_both(base: Cell, head: Cell) -> tuple[IndexedCell, IndexedCell]:
 
 
 def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:
-    """Pair the entry points of two measured cells.
+    """Match the entry points of two measured cells in pairs.
 
     Each of them is in exactly one match. The matches are in head's order; removed entry
     points follow in base's order.
@@ -260,7 +263,7 @@ def _similar_pairs(
 ) -> Iterator[tuple[int, int]]:
     """Yield pairs of one stem, most similar names first.
 
-    Overloads that are equally similar stay unpaired.
+    Overloads that are equally similar are not paired.
     """
     head_groups = _grouped(key, *head)
     for value, base_rows in _grouped(key, *base).items():

@@ -35,9 +35,9 @@ _FORMED = {
 
 
 def note_of(match: Match, delta: DispatchDelta, story: Story, traced: Traced) -> str:
-    """Say what differs, or why that is not known.
+    """Return what differs, or why that is not known.
 
-    The cause of a dispatch that only one side has says all.
+    A dispatch that only one side has needs no note beside its cause.
     """
     base = match.base
     head = match.head
@@ -64,9 +64,9 @@ def note_of(match: Match, delta: DispatchDelta, story: Story, traced: Traced) ->
 def _note_of_source(
     match: Match, delta: DispatchDelta, story: Story, traced: Traced
 ) -> str:
-    """Say what differs in the source of a dispatch that both sides have.
+    """Return what differs in the source of a dispatch that both sides have.
 
-    If the sources are equal, say what differs behind them.
+    If the sources are equal, return what differs after them.
     """
     base = match.base
     head = match.head

@@ -104,10 +104,7 @@ def _input(compared: Compared) -> Cause | None:
 
 
 def source_changed(compared: Compared) -> bool | None:
-    """Return whether a file that the command reads differs, of a compiler that is a command.
-
-    None: not known.
-    """
+    """Return whether a file that a command compiler reads differs; None if not known."""
     if not (is_opaque(compared.base) and is_opaque(compared.head)):
         return None
     if not compared.same_model or _phase_differs(compared, "input"):
@@ -142,7 +139,7 @@ def _uncounted(compared: Compared) -> Cause | None:
 def _early(compared: Compared, otherwise: str) -> str | None:
     """Return the phase of a difference that is at the latest in `otherwise`.
 
-    None where it cannot be told.
+    Return None if it cannot be known.
     """
     early = _phase_differs(compared, "global-optimization")
     if early is None:
@@ -307,5 +304,5 @@ QUESTIONS: tuple[Question, ...] = (
 )
 """The questions in the compiler's order.
 
-Each gives the cause, the reason why there is none, or None to go on.
+Each gives the cause, the reason for having none, or None to ask the next question.
 """

@@ -194,7 +194,7 @@ def _parts(divided: Sequence[Carried]) -> dict[str, int]:
 def _proof(
     subject: Hashable, members: Sequence[Member], deltas: Sequence[DispatchDelta]
 ) -> Proof:
-    """Return what the experiments on all members say together.
+    """Return the joint result of the experiments on all members.
 
     `deltas`: those of the members that are dispatches.
     """

@@ -1,8 +1,8 @@
-"""Say whether two entry points have the same code and the same configuration.
+"""Compare the code and the configuration of two entry points.
 
-The digest of code is up to names, its size is not: PTX and Metal source have the
+The digest of code ignores names, but its size does not. PTX and Metal source have the
 kernel's name in the text, which is a character longer from the tenth dispatch on. So
-where digests agree the code is the same, whatever its size.
+code with the same digest is the same, whatever its size.
 """
 
 from __future__ import annotations

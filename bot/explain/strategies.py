@@ -19,7 +19,7 @@ _OPERATION = re.compile(r"[A-Za-z_][\w$]*(?:\.[\w$]+)+: ")
 def configured_parts(strategy: str) -> tuple[str, ...]:
     """Return the pipeline and each configuration with its operation.
 
-    Several variants in a row.
+    The configurations of several variants follow each other.
     """
     parts = list[str]()
     start = 0
@@ -53,7 +53,7 @@ def _names(part: str) -> bool:
 
 
 def _is_whole(parts: tuple[str, ...]) -> bool:
-    """Return whether each configuration has its operation, or there is none."""
+    """Return whether each configuration has its operation, or there are none."""
     return len(parts) == 1 or any(map(_names, parts))
 
 

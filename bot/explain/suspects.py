@@ -42,9 +42,9 @@ _MOST_REQUESTS = 20
 _MOST_CAUSES = 10
 _MOST_SUSPECTS = 3
 _DIFFS = (3, 40)
-"""The most diffs of one cause that are read by its first turn, and by its second.
+"""The limits of diffs that are read for one cause: in its first turn, and its second.
 
-The likeliest come first.
+The likeliest commits come first.
 """
 _FOLDERS = {"llvm-cpu": "LLVMCPU", "vmvx": "VMVX", "cuda": "LLVMGPU", "rocm": "LLVMGPU"}
 _CHOICES = {
@@ -133,7 +133,7 @@ class Commit(NamedTuple):
 class CompilerHistory(NamedTuple):
     """The history of a compiler's repository, with its page's address.
 
-    Every call raises BotError without an answer.
+    Every call raises BotError if there is no answer.
 
     Attributes:
         paths: revision → path → id of the object there; of a submodule its commit.
@@ -150,7 +150,7 @@ class CompilerHistory(NamedTuple):
 class Clue(NamedTuple):
     """What a root cause names: the pass, or the knob and how its value changed.
 
-    `dispatch`: its largest one.
+    `dispatch`: its largest dispatch.
     """
 
     passed: PassChange | None
@@ -202,7 +202,7 @@ class Clue(NamedTuple):
         return patterns + _knob_patterns(*self.turn)
 
     def is_turned_by(self, diff: str) -> bool:
-        """Return whether a replaced line of the diff has the very change of the knob's value.
+        """Return whether a replaced line of the diff changes the knob's value like this.
 
         That is mostly a line of a test.
         """
@@ -223,7 +223,7 @@ class Clue(NamedTuple):
     def score(
         self, group: Sequence[Commit], diffs: Mapping[str, str]
     ) -> tuple[int, str, bool]:
-        """Score commits that belong together by what they speak of.
+        """Score commits that belong together by the words in their messages and diffs.
 
         Returns:
             The score, the words that it counts, and whether any of these is the clue's
@@ -296,7 +296,7 @@ def _names_any(names: Collection[str]) -> Callable[[str], bool]:
 
 
 def _pass_patterns(passed: PassChange) -> list[tuple[str, int]]:
-    """Return what a commit says that touched the operations of a pass."""
+    """Return the words in a commit that touched the operations of a pass."""
     patterns = list[tuple[str, int]]()
     if passed.experiment or REGION in passed.operations:
         patterns += _FORMING
@@ -319,7 +319,7 @@ def _pass_patterns(passed: PassChange) -> list[tuple[str, int]]:
 
 
 def _knob_patterns(knob: str, change: str) -> list[tuple[str, int]]:
-    """Return what a commit says that turned a knob of the configuration."""
+    """Return the words in a commit that changed a knob of the configuration."""
     patterns = list[tuple[str, int]]()
     if knob != PIPELINE and "_" in knob:
         patterns.append((knob.replace("_", "_?"), 2 * _OWN))
@@ -691,7 +691,7 @@ class _Changes(Small, frozen=True):
 def github_source(
     api_url: str, server_url: str, token: str, repository: str, cache: Path
 ) -> CompilerHistory:
-    """Return the repository on GitHub, in a few requests, where nobody waits long.
+    """Return the repository on GitHub, for a few requests with short waits.
 
     `token` may be empty.
     """

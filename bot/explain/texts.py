@@ -8,7 +8,7 @@ from bot.core.program import Program
 from bot.core.reading import ProgramFacts
 
 Texts = Callable[[str], "str | None"]
-"""Digest of a source → its IR as people read it; None where it is not at hand."""
+"""Digest of a source → its IR as people read it; None if the text is missing."""
 
 
 def no_texts(_: str) -> str | None:
@@ -19,7 +19,7 @@ def no_texts(_: str) -> str | None:
 def shown_texts(facts: ProgramFacts, program: Program) -> dict[str, str]:
     """Return source digest → the executable's IR for people.
 
-    The first executable counts where several are equal.
+    The first of several equal executables counts.
     """
     texts: dict[str, str] = {}
     for text, source in zip(facts.sources, program.sources, strict=True):

@@ -48,19 +48,19 @@ The others are causes of parts that are no dispatch's code.
 def headlined(
     explanation: Explanation, base: Cell, head: Cell, only_model: bool = False
 ) -> Explanation:
-    """Return the explanation with its waterfall, and the cause that this gives.
+    """Return the explanation with its waterfall, and the cause of its largest part.
 
     The waterfall is the change of the artifact by cause, to the byte. Code counts under
     the cause of its dispatch. The other bytes of executables count as `container`, the
-    program around them as `host`, and what the artifact adds of its own as `packaging`.
-    What cannot be told apart is `unknown`.
+    program around them as `host`, and the artifact's own tables as `packaging`. Bytes
+    that cannot be separated are `unknown`.
 
-    The cause is that of the largest part, `mixed` where that is under half of them all.
-    A cell that moved no byte keeps the cause of the first phase that differs. It has no
-    waterfall where its size is not known on both sides.
+    The cause is `mixed` if the largest part is under half of all parts. If no byte
+    changed, the cell keeps the cause of the first phase that differs. If its size is
+    not known on both sides, it has no waterfall.
 
-    `only_model`: nothing but the model's text differs between the sides: what is no
-    code is its consequence.
+    `only_model`: only the model's text differs between the sides, so that it causes all
+    bytes that are no code.
     """
     base_bytes = base.value("artifact_bytes")
     head_bytes = head.value("artifact_bytes")
@@ -157,10 +157,10 @@ _UNKNOWN_CODE = "code of dispatches whose size is unknown"
 def _rest(
     base: Cell, head: Cell, explanation: Explanation, net_bytes: int, code_bytes: int
 ) -> tuple[PartDelta, ...]:
-    """Return what no dispatch's code explains, largest change first.
+    """Return the bytes that no dispatch's code explains, largest change first.
 
-    It sums to the artifact's change (`net_bytes`) with the change of that code
-    (`code_bytes`).
+    With the change of that code (`code_bytes`), they sum to the artifact's change
+    (`net_bytes`).
     """
     changes = Counter[str]()
     # Nothing is separated where the parts of an artifact are not known on a side.
@@ -187,7 +187,7 @@ def _rest(
 def _text_parts(
     base: Cell, head: Cell, explanation: Explanation, text_bytes: int
 ) -> list[PartDelta]:
-    """Divide the text of executables beyond the code of the dispatches that changed.
+    """Divide the change of the executables' text beyond the changed dispatches' code.
 
     Args:
         text_bytes: how much more of that text head has.

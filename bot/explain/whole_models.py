@@ -60,7 +60,7 @@ def _programs_of_one_side(
 ) -> tuple[Program, Program] | None:
     """Return the programs of a model that only one side has.
 
-    None where none was read.
+    Return None if its program was not read.
     """
     base_program = next((cell.program for cell in base.values()), None)
     head_program = next((cell.program for cell in head.values()), None)
@@ -72,9 +72,9 @@ def _programs_of_one_side(
 def _programs_of_both(
     base: Mapping[str, Cell], head: Mapping[str, Cell]
 ) -> tuple[Program, Program] | None:
-    """Return both sides' programs of one target; None where they share no target.
+    """Return both sides' programs of one target; None if they share no target.
 
-    A target with the same command on both sides is taken where there is one.
+    A target with the same command on both sides is preferred.
     """
     targets = sorted(
         base.keys() & head.keys(),
@@ -90,7 +90,7 @@ def _programs_of_both(
 
 
 def _cells_by_model(side: Snapshot) -> dict[str, dict[str, Cell]]:
-    """Return model → target → cell, those that say what the model consists of."""
+    """Return model → target → cell; each cell's program has counts of operations."""
     cells: dict[str, dict[str, Cell]] = {}
     for cell in side.cells:
         if (

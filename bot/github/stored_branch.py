@@ -32,8 +32,8 @@ class StoredBranch(NamedTuple):
 def require_default_branch(services: Services, subject: str) -> None:
     """Raise UsageError for a pull request and for another branch than the default one.
 
-    `what`: the beginning of the sentence, such as `pages are`. The token may read only,
-    but the result is published under the repository's name.
+    `subject`: the beginning of the sentence, such as `pages are`. The token may only
+    read, but the result is published under the repository's name.
     """
     context = services.context
     is_default = (

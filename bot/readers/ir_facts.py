@@ -87,9 +87,9 @@ def program_facts(answer: str) -> ProgramFacts:
 
 
 def alloca_bytes(answer: str) -> dict[str, int]:
-    """Parse the answer to the request `allocas`: function → bytes.
+    """Return function → bytes from the answer to the request `allocas`.
 
-    Empty where no function allocates. Raises MalformedBinary, also where a function's
+    It is empty if no function allocates. Raises MalformedBinary, also if a function's
     allocations have no constant size.
     """
     sizes = read_answer(answer, _Allocas).functions

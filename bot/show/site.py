@@ -33,9 +33,9 @@ def site_page(
 ) -> str:
     """Return the first page of a site.
 
-    `made`: of the newest baseline and the one before; `commits`: that have a baseline,
-    the oldest first; `files`: of the site, beside the page; `growths`: of the branch
-    since older baselines.
+    `report`: compares the newest baseline with the one before; `commits`: the commits
+    that have a baseline, oldest first; `files`: the other files of the site; `growths`:
+    the branch's growth since older baselines.
 
     Raises:
         TemplateError: a template does not work.

@@ -417,12 +417,12 @@ def ladder_from_stored(
     head: LadderSide,
     known_ladders: Ladder | None,
 ) -> Ladder | None:
-    """Return a ladder of base's stored IR, base first alone.
+    """Return a ladder of base's stored IR, in the order that takes base's IR first.
 
-    None where no IR of the dispatch is stored.
+    Return None if no IR of the dispatch is stored.
 
     Args:
-        known: what there is of the ladder already.
+        known_ladders: the known part of the ladder.
     """
     base = wanted_ladders.delta.base
     if base is not None:

@@ -199,8 +199,8 @@ def _dearer_compile(compiled: _Works, key: CellKey) -> int:
 class TraceBudget:
     """The work that is left for tracing.
 
-    `here`: the sides whose compilers are here; `same`: cell → the one whose program is
-    printed for both; `work`: all that tracing may cost, None without a limit.
+    `sides_here`: the sides whose compilers are here; `same`: cell → the cell whose
+    program is printed for both; `work`: the limit for all tracing, None without one.
     """
 
     def __init__(

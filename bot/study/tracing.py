@@ -683,9 +683,8 @@ def with_largest_traced(
 ) -> Snapshot:
     """Return a side with traces of its largest dispatches.
 
-    Others will be compared with it when its compiler is gone.
-
-    `most`: how many at most; fewer where the trace budget is used up.
+    They are for later comparisons that do not have its compiler. `most_stored`: the
+    largest number of dispatches; there are fewer if the trace budget is used up.
     """
     rows = [
         (cell.key, row)
