@@ -37,7 +37,7 @@ def cell_address(key: CellKey) -> str:
 def dispatch_address(key: CellKey, executable: str) -> str:
     """Return the address of an executable's first entry point.
 
-    Nearly all executables have only one entry point.
+    Nearly all executables have only one.
     """
     return f"{cell_address(key)}/{segment(executable)}"
 

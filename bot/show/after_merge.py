@@ -70,7 +70,7 @@ def issue_title(issue: MainIssue) -> str:
 def issue_body(issue: MainIssue) -> str:
     """Return the Markdown of the issue: two hidden lines, then what a reader sees.
 
-    At most what GitHub takes.
+    It is at most as long as GitHub allows.
     """
     # Both parts of the marker are checked where they are made.
     marker = Markup(  # noqa: S704
@@ -127,7 +127,7 @@ def _what_happened(issue: MainIssue) -> Phrase:
 def _pulls(issue: MainIssue) -> Block:
     """Return the pull requests merged after the good baseline.
 
-    Remarks say which of them are not known.
+    Remarks name those that are not known.
     """
     pulls = issue.state.pulls
     unasked = issue.state.unasked

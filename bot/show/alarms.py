@@ -1,6 +1,6 @@
 """Draw the alarms: findings by metric and root cause, newly failing builds by message.
 
-Below them is every finding.
+A table of all findings follows them.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ def _alarm_text(facts: Facts, findings: Sequence[Finding], names: int) -> Phrase
 def _mainly(facts: Facts, cause: int, keys: Sequence[CellKey], view: View) -> Phrase:
     """Return `cause 2 (69 to 95 %)`: the shares are of each build's total change.
 
-    Empty without a cause.
+    The text is empty without a cause.
     """
     if not cause:
         return ()
@@ -590,7 +590,7 @@ def accepted_words(facts: Facts, view: View) -> Phrase:
 def grown_words(facts: Facts, view: View) -> Phrase:
     """Return which failing findings grew since they were accepted, and by how much.
 
-    Empty if none did.
+    The text is empty if none did.
     """
     parts = list[Phrase]()
     for finding in facts.report.verdict.findings:

@@ -24,7 +24,7 @@ def candidate_words(look: Candidate, unit: str) -> str:
 
 
 def bisect_blocks(result: Bisection, unit: str) -> Iterator[Block]:
-    """Yield each measured candidate, what was found, its cause, and the commands.
+    """Yield each measured candidate, the result, its cause, and the commands.
 
     `unit`: the unit of the metric.
     """

@@ -57,7 +57,7 @@ SUM_CSS = "sum"
 
 
 class Marked(NamedTuple):
-    """A row that a page draws in a way of its own."""
+    """A row with an address or a style of its own on a page."""
 
     texts: Row
     address: str = ""  # of the row on the page
@@ -121,7 +121,7 @@ def joined(phrases: Iterable[Words], separator: Words) -> Phrase:
 def sides_phrase(text: str) -> Phrase:
     """Return base and head as `filters.sides` writes them.
 
-    A line ends only between the two.
+    A line may break only between the two.
     """
     base, arrow, head = text.rpartition(" → ")
     if not arrow:
@@ -155,7 +155,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Listing(Generic[T_co]):
     """The shown part of a list of `total` entries.
 
-    `noun`: what an entry is, in the singular.
+    `noun`: the name of an entry, in the singular.
     """
 
     items: tuple[T_co, ...] = ()
@@ -164,7 +164,7 @@ class Listing(Generic[T_co]):
 
     @property
     def more(self) -> int:
-        """The number of items that are left out."""
+        """Return the number of items that are left out."""
         return max(0, self.total - len(self.items))
 
     def first(self, count: int) -> Listing[T_co]:
@@ -176,7 +176,7 @@ class Listing(Generic[T_co]):
         return self.total > 0
 
     def __iter__(self) -> Iterator[T_co]:
-        """Iterate over the items that are shown."""
+        """Yield the items that are shown."""
         return iter(self.items)
 
 
@@ -250,7 +250,7 @@ TERMINAL = Room(rows=40, lines=8, names=6, columns=8, place="terminal")
 
 
 class Footnotes:
-    """Notes by number, each once, in the order in which they come up.
+    """Footnotes by number, each once, in the order in which they come up.
 
     Notes after the first `limit` have no number.
     """
@@ -303,9 +303,9 @@ class Sentence(_Drawn):
 
 @dataclass(frozen=True, slots=True)
 class Code(_Drawn):
-    """Lines as they are: a command to be copied, what a compiler says, a diff.
+    """Lines as they are: a command to copy, a compiler's message, a diff.
 
-    `language` is what Markdown is told.
+    `language`: the language that Markdown gets.
     """
 
     text: str
@@ -330,9 +330,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class List(_Drawn):
-    """Lines, one below the other; `numbered` from that number on, 0 for none.
+    """Lines, one below the other; `numbered` from that number on, 0 for no numbers.
 
-    In Markdown each line has the first number, and is counted where it is shown.
+    In Markdown each line has the first number, and the viewer counts them.
     """
 
     lines: Listing[Words | Line]
@@ -384,7 +384,7 @@ class Table(_Drawn):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """How Markdown aligns the columns."""
+        """Return the marks that align the columns in Markdown."""
         return tuple(
             "--:" if self.is_number(column) else ":--"
             for column in range(len(self.headers))
@@ -392,7 +392,7 @@ class Table(_Drawn):
 
     @property
     def texts(self) -> tuple[Row, ...]:
-        """The texts of the shown rows, without the marks for a page."""
+        """Return the texts of the shown rows, without the marks for a page."""
         return tuple(marked(row).texts for row in self.rows)
 
     def is_number(self, column: int) -> bool:
@@ -492,9 +492,9 @@ def part(make: Make, entries: int, rank: Rank) -> Part:
 
 
 def bounded(block: List | Table, rank: Rank, entries: int | None = None) -> Part:
-    """Return a list or table that has everything, as a part that shows its beginning.
+    """Return a part that shows the beginning of a whole list or table.
 
-    `entries`: None for all of them.
+    `entries`: the number of shown entries; None for all of them.
     """
     count = len((block.lines if isinstance(block, List) else block.rows).items)
 

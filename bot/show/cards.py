@@ -192,8 +192,8 @@ def _first_lines(facts: Facts, delta: CellDelta) -> list[Block]:
 def _room_of(place: int, count: int, left_bytes: int) -> int:
     """Return the bytes for the details of the build at a place.
 
-    The first lines of this and the later builds have their room, and so do the parts of
-    the first builds that are still to come.
+    Some bytes are kept: for the first lines of this and the later builds, and for the
+    parts of the first builds that follow.
     """
     room_bytes = left_bytes - (count - place) * _BARE_BYTES
     waiting = min(_WHOLE, count) - place - 1
@@ -460,7 +460,7 @@ def _falls(explanation: Explanation | None) -> Iterator[Block]:
 def _dispatches(facts: Facts, delta: CellDelta) -> tuple[Table, Table]:
     """Return the table of dispatches that changed, and that of all entry points.
 
-    An address has one row.
+    Each address has one row in the two tables.
     """
     explanation = facts.report.explanations.get(delta.key)
     backend = facts.backends.get(delta.key.target, "")
@@ -536,7 +536,7 @@ def _entries(
 ) -> Table:
     """Return the table of entry points.
 
-    `elsewhere`: addresses that have another row.
+    `elsewhere`: addresses that have a row in another table.
     """
     base_dispatches = _by_entry_point(delta.base)
     head_dispatches = _by_entry_point(delta.head)

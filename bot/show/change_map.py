@@ -1,8 +1,9 @@
 """Show where the bytes went: a tree of target → model → component → dispatch or part.
 
-Every build with an artifact on both sides counts with its whole change. What neither a
-dispatch nor a part of the artifact explains is a leaf of its own. The moved bytes of a
-place are the sum of the amounts of its leaves, and its net bytes are their sum.
+Every build with an artifact on both sides counts with its whole change. Bytes that
+neither a dispatch nor a part of the artifact explains are a leaf of their own. The
+moved bytes of a place are the sum of the amounts of its leaves, and its net bytes are
+their signed sum.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _leaf_place(leaf: Leaf, addresses: Mapping[EntryPoint, str], home: str) -> P
 def _leaves(facts: Facts, delta: CellDelta) -> dict[str, list[Leaf]]:
     """Return component, or part of the artifact → the dispatches or parts that changed.
 
-    They sum to the change of the build.
+    Their changes sum to the change of the build.
     """
     groups = dict[str, list[Leaf]]()
     unexplained = _change(delta)

@@ -117,7 +117,7 @@ def _cause_lines(facts: Facts, view: View) -> Iterator[Line]:
 def _every_metric(facts: Facts, count: int) -> Iterator[Table]:
     """Yield the table of the changed metrics of the changed builds.
 
-    Models take turns where there are too many.
+    If there are too many, models take turns.
     """
     pairs: list[tuple[CellDelta, str]] = []
     for delta in facts.states["changed"]:

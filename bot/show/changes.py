@@ -23,7 +23,7 @@ _FLAG_CHARS = 100
 _FEW = 3
 _FLAGS = 4
 FlagChange = tuple[tuple[str, str], ...]
-"""Each flag that went, and the one that replaced it; empty where there is none."""
+"""Each removed flag and the added flag in its place; either is empty if missing."""
 _REORDERED: FlagChange = (("", ""),)
 _QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
 """What a shell reads differently from `str.split`.

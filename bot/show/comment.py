@@ -221,9 +221,9 @@ def check_run(
 
 
 def broken_check(report_id: str, base_ref: str, error: BotError, url: str) -> CheckRun:
-    """Return the check run of an analysis that broke before there was a report.
+    """Return the check run of an analysis that failed before there was a report.
 
-    `error`: what broke; `url`: the address of the run; empty if there is none.
+    `error`: the error; `url`: the address of the run; empty if there is none.
     """
     title = f"Code size: unknown, the analysis broke: {error.line}"
     links = [("workflow run", url)] if url else []
@@ -242,8 +242,8 @@ def overruled_check(
 
     A check belongs to the commit, so to both pull requests.
 
-    `number`: of the other pull request; `conclusion`: its result, which is worse; None
-    if it has none yet, and this one's must not stand for it.
+    `number`: the number of the other pull request; `conclusion`: its worse result; None
+    if it has no result yet, and this pull request's result must not replace it.
     """
     result = {None: "has no result yet", "neutral": "warns"}.get(conclusion, "fails")
     reason = f"#{number}, which has the same commit and base, {result}"
@@ -302,7 +302,7 @@ def model_paths(report: Report) -> dict[str, str]:
 def _input_of(command: str) -> str:
     """Return the model's path in a command, which an untrusted run may have written.
 
-    Empty if that is not in the repository.
+    The path is empty if it is not in the repository.
     """
     try:
         arguments = shlex.split(command)
@@ -341,7 +341,7 @@ def _annotations(
     """Yield annotations on the first line of the models with findings.
 
     Without a model's file, the annotation is on the rule's line. Without either there
-    is none.
+    is no annotation.
     """
     for finding in facts.report.verdict.news:
         path = paths.get(finding.key.model, "")
@@ -366,9 +366,9 @@ def _annotations(
 
 
 def _merged(annotations: Iterator[Annotation]) -> Iterator[Annotation]:
-    """Yield one annotation for every place and title, as bad as the worst of them.
+    """Yield one annotation for every place and title, with the worst of their levels.
 
-    `annotations` come worst first.
+    `annotations`: worst first.
     """
     groups = by(
         annotations,

@@ -64,14 +64,14 @@ class _Build:
 
     @property
     def is_known(self) -> bool:
-        """True if a side knows how many regions it folds."""
+        """Return whether a side knows how many regions it folds."""
         return self.base.folded is not None or self.head.folded is not None
 
     @property
     def counts(self) -> tuple[int, int, int, int] | None:
-        """Regions and folded regions of base, then of head.
+        """Return regions and folded regions of base, then of head.
 
-        None if one of them has no exact value.
+        Return None if one of them has no exact value.
         """
         base = _exact(self.base)
         head = _exact(self.head)
@@ -81,7 +81,7 @@ class _Build:
 
     @property
     def is_changed(self) -> bool:
-        """True if both sides are known and their numbers differ."""
+        """Return whether both sides are known and their numbers differ."""
         counts = self.counts
         return counts is not None and counts[:2] != counts[2:]
 
@@ -118,7 +118,7 @@ def _build(delta: CellDelta) -> _Build:
 def folded_line(facts: Facts, view: View) -> Sentence:
     """Return ``18 fewer regions are folded: 68 % → 61 % in `m` on every target``.
 
-    Empty if nothing changed.
+    The text is empty if nothing changed.
     """
     changed = [build for build in _builds(facts) if build.is_changed]
     directions = by(changed, _direction)
@@ -142,8 +142,8 @@ def _direction(build: _Build) -> int:
 def _direction_words(facts: Facts, builds: Sequence[_Build], view: View) -> Phrase:
     """Return the words about builds that all change in one direction.
 
-    If a model has the same counts on several targets, they compile the same program,
-    which counts once.
+    If a model has the same counts on several targets, they compile the same program. It
+    counts once.
     """
     programs = {}
     for build in builds:
@@ -198,7 +198,7 @@ def deduplication_table(facts: Facts, view: View) -> Fold:
 
 
 def _rank(build: _Build) -> tuple[int, CellKey]:
-    """Return what sorts builds: the largest change first, then by name.
+    """Return the sort key of a build: the largest change first, then by name.
 
     Swapped sides give the same order.
     """
@@ -281,7 +281,7 @@ def _deduplication(cell: Cell) -> Deduplication:
 def share_texts(sides: Sequence[Deduplication]) -> list[str]:
     """Return the share of folded regions of each side.
 
-    They have as many digits as it takes to tell them apart.
+    They have enough digits to differ if the shares differ.
     """
     return _share_texts([_share(side.folded, side.regions) for side in sides])
 

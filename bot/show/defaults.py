@@ -31,7 +31,7 @@ def _value(value: str | None) -> str:
 
 
 def tried_words(tried: TriedDefault) -> str:
-    """Return one changed default, with its experiment and the dispatch of that."""
+    """Return one changed default, with its experiment and the tried dispatch."""
     trial = tried.tried
     if trial.base:
         default = (
@@ -52,7 +52,7 @@ def tried_words(tried: TriedDefault) -> str:
 
 
 def tried_lines(defaults: Sequence[TriedDefault]) -> Iterator[str]:
-    """Yield a line for each default that an experiment says something about.
+    """Yield a line for each default whose experiment has a result.
 
     The last line has the number of the other defaults that changed.
     """

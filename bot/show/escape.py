@@ -36,10 +36,7 @@ _REMEMBERED = 1 << 11  # names and labels come again and again
 
 
 def visible(text: str) -> str:
-    """Return the text with control, format and bidi characters replaced.
-
-    All of it can be seen then.
-    """
+    """Replace control, format and bidi characters by visible ones."""
     if text.isprintable():
         return text
     return "".join(map(_visible_character, text))
@@ -54,10 +51,7 @@ def _visible_character(character: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return at most `limit` characters, without the middle.
-
-    Names differ at both ends.
-    """
+    """Return at most `limit` characters, without the middle: names differ at the ends."""
     if len(text) <= limit:
         return text
     tail = (limit - 1) // 3

@@ -1,4 +1,4 @@
-"""Draw what a report file says about a build or a dispatch, for `explain`."""
+"""Draw a build or a dispatch of a report file, for `explain`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _MESSAGE_LINES = 12
 def explain(
     path: Path, model: str, target: str, dispatch: str | None, console: Console
 ) -> None:
-    """Print what the report says about one build, or about one of its dispatches.
+    """Print one build of a report, or one of its dispatches.
 
     `model`, `target`, `dispatch`: names, short names of targets, or globs and
     beginnings of one name.
@@ -238,7 +238,7 @@ def _cell(
     deltas: tuple[DispatchDelta, ...],
     backend: str,
 ) -> Iterator[Block]:
-    """Yield what the report says about a build: first the sums, then their causes."""
+    """Yield a build of the report: first the sums, then their causes."""
     yield from _failures(cell)
     if cell.cause or cell.why or deltas or cell.components:
         yield from _story(replace(cell, dispatches=deltas), backend)
@@ -321,7 +321,7 @@ def _reproduction(report: ReportRow, cell: ReportCellRow) -> list[Code]:
 
 
 def _root_cause(root: RootRow) -> Phrase:
-    """Return a root cause with its bytes, and what its experiments say."""
+    """Return a root cause with its bytes, and the results of its experiments."""
     ending = ""
     if root.proof.members:
         tried = root_proof_words(
@@ -405,7 +405,7 @@ def _change(deltas: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
 def _dispatch(
     report: ReportRow, key: CellKey, delta: DispatchDelta, backend: str
 ) -> Iterator[Block]:
-    """Yield what the report says about one dispatch."""
+    """Yield one dispatch of the report."""
     line = dispatch_line(delta)
     yield _dispatch_heading(delta, line)
     yield from _pass_blocks(delta)
@@ -451,7 +451,7 @@ def _dispatch_heading(delta: DispatchDelta, line: DispatchLine) -> Fold:
 def _pass_blocks(delta: DispatchDelta) -> Iterator[Block]:
     """Yield the operations in which the sides differ after the parting pass.
 
-    Without a named pass, yield why there is none.
+    Without a named pass, yield the reason.
     """
     if delta.passed:
         operations = delta.passed.operations
@@ -488,7 +488,7 @@ def _trace_command(report: ReportRow, key: CellKey, delta: DispatchDelta) -> str
 
 
 def _experiments(delta: DispatchDelta) -> Iterator[Block]:
-    """Yield the bytes of a dispatch's change by phase, and what its proof says."""
+    """Yield the bytes of a dispatch's change by phase, and the result of its proof."""
     parts = delta.attribution or {}
     rows = [
         (phrase(label), phrase(signed(parts[phase])))

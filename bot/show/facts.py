@@ -50,15 +50,15 @@ class Naming(Protocol):
 
     @property
     def short(self) -> Mapping[str, str]:
-        """Target → the name for narrow columns."""
+        """Return target → the name for narrow columns."""
 
     @property
     def measured_targets(self) -> frozenset[str]:
-        """The targets that `every target` stands for."""
+        """Return the targets that `every target` stands for."""
 
     @property
     def models(self) -> frozenset[str]:
-        """The models that `every model` stands for."""
+        """Return the models that `every model` stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Facts:
     def mark(self, key: CellKey) -> str:
         """Return `fail`, `accepted`, `warn` or nothing: the mark of the worst finding.
 
-        An accepted finding does not fail.
+        An accepted finding does not fail the check.
         """
         worst = self.worst(key)
         if worst:
@@ -131,7 +131,7 @@ class Facts:
 
     @property
     def planned(self) -> int:
-        """The number of builds, without those that are left out on purpose."""
+        """Return the number of builds, without those that are left out on purpose."""
         return sum(not delta.excused for delta in self.report.deltas)
 
     def count(self, *states: str) -> int:
@@ -140,7 +140,7 @@ class Facts:
 
 
 def build_facts(report: Report) -> Facts:
-    """Index a report."""
+    """Return the index of a report."""
     states: dict[str, list[CellDelta]] = {state: [] for state in STATES}
     findings: defaultdict[CellKey, list[Finding]] = defaultdict(list)
     for delta in report.deltas:
@@ -172,9 +172,9 @@ def build_facts(report: Report) -> Facts:
 
 
 def is_explained(root: RootCause) -> bool:
-    """Return whether a root cause says what changed.
+    """Return whether a root cause names what changed.
 
-    One that says only that the code is different is not explained.
+    A cause that has only other code is not explained.
     """
     if root.cause is None:
         return False
@@ -202,9 +202,9 @@ def _numbered_roots(report: Report) -> list[RootCause]:
 def _causes_of_cells(
     roots: Sequence[RootCause], unexplained: Sequence[RootCause]
 ) -> dict[CellKey, list[tuple[int, int]]]:
-    """Return, by build, bytes and number of the causes in it, the largest first.
+    """Return build → bytes and number of the causes in it, the largest first.
 
-    0 stands for all unexplained ones.
+    The number 0 stands for all unexplained causes.
     """
     causes: defaultdict[CellKey, list[tuple[int, int]]] = defaultdict(list)
     for number, root in enumerate(roots, 1):
@@ -349,9 +349,9 @@ def counted(title: str, count: int, facts: Facts) -> Phrase:
 
 
 def is_lost(delta: CellDelta, finding: Finding) -> bool:
-    """Return True for a warning about a build that was not measured.
+    """Return whether a finding is a warning about a build that was not measured.
 
-    The first sentence counts these.
+    The first sentence of the report counts these.
     """
     return (
         delta.state == "unmeasured"

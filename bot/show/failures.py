@@ -58,7 +58,7 @@ _STAGES = {
 
 
 def trimmed(message: str, lines: int) -> tuple[str, int]:
-    """Return the first lines of a message, and how many follow.
+    """Return the first lines of a message, and the number of the others.
 
     Absolute paths are cut to their last part.
     """
@@ -108,10 +108,7 @@ def _likeness(delta: CellDelta, lines: int) -> tuple[object, ...]:
 
 
 def failure_words(*cells: Cell | None) -> Phrase:
-    """Return what happened to builds that failed alike.
-
-    `does not compile (exit code 1)`.
-    """
+    """Return the words about builds with one failure: `does not compile (exit code 1)`."""
     failures = [cell.failure for cell in cells if cell and cell.failure]
     if not failures:
         return phrase("failed without a message")
@@ -149,7 +146,7 @@ def _range(figures: Sequence[int]) -> str:
 def _shared_memory_limit(failure: Failure) -> int | None:
     """Return the bytes of workgroup memory of a device whose limit a function exceeded.
 
-    None for another failure.
+    Return None for another failure.
     """
     match = _SHARED_MEMORY.search(failure.message)
     if match:
@@ -177,7 +174,7 @@ def unmeasured(facts: Facts, names: int) -> list[Phrase]:
 
 
 def failed_builds(facts: Facts, state: str, view: View) -> Fold:
-    """Return the builds of a state, grouped by what the compiler says.
+    """Return the builds of a state, grouped by the compiler's message.
 
     Builds that already failed on base get one line for each group. Models take turns.
     """

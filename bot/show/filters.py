@@ -18,7 +18,7 @@ _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 def amount(value: Value, unit: str = "bytes") -> str:
     """Return the exact value with its unit; `n/a` for None.
 
-    `83,990 B`, `36`, `54,168..55,288 B`.
+    Examples are `83,990 B`, `36` and `54,168..55,288 B`.
     """
     if isinstance(value, Spread):
         return f"{value.low:,}..{value.high:,}{SUFFIX[unit]}"
@@ -44,7 +44,7 @@ def human(size_bytes: int | None) -> str:
 def signed(change: Value, unit: str = "bytes") -> str:
     """Return a difference with its sign and unit: `+33,552 B`, `−304..+1,968 B`.
 
-    `±0` for none, `n/a` for None.
+    Return `±0` for no difference, `n/a` for None.
     """
     if isinstance(change, Spread):
         low, high = (f"{end:+,}" if end else "0" for end in change)
@@ -86,10 +86,10 @@ def share(part: float) -> str:
 
 
 def shares(*parts: Fraction) -> list[str]:
-    """Return parts of wholes, with as many digits as tell them apart.
+    """Return parts of wholes, with enough digits to differ if the parts differ.
 
-    `68 %` and `61 %`, `68.4 %` and `68.1 %`. `0 %` and `100 %` stand only for nothing
-    and for all.
+    Examples are `68 %` and `61 %`, or `68.4 %` and `68.1 %`. `0 %` and `100 %` stand
+    only for nothing and for all.
     """
     texts = [f"{float(part) * 100:.0f} %" for part in parts]
     for digits in range(1, _MOST_DIGITS):
@@ -108,9 +108,8 @@ def _is_told(part: Fraction, text: str) -> bool:
 def relative(base: Value, head: Value) -> str:
     """Return the relative change between two values.
 
-    Return `new` if a value came from nothing, and `–` if there is no relative change.
-    There is none from a range that begins at 0, either, as the range also has values
-    that are not nothing.
+    Return `new` if a value came from nothing, and `–` if there is no relative change. A
+    range that begins at 0 has none, either, as its other values are not 0.
     """
     if base is None or not ends(base)[1]:
         if head:
@@ -134,7 +133,7 @@ def _ratios(base: int | Spread, head: int | Spread) -> tuple[float, float]:
 def sides(base: Value, head: Value, unit: str = "bytes") -> str:
     """Return both values, the unit once: `50,438 → 83,990 B`.
 
-    One value if they are equal.
+    Return one value if they are equal.
     """
     if base == head:
         return amount(head, unit)
@@ -146,7 +145,7 @@ def sides(base: Value, head: Value, unit: str = "bytes") -> str:
 def change(base: Value, head: Value, unit: str = "bytes") -> str:
     """Return difference and percent in one: `+33,552 B (+66.5 %)`.
 
-    `n/a` if a side is not known.
+    Return `n/a` if a side is not known.
     """
     moved = difference(base, head)
     if base == head and isinstance(base, Spread):
@@ -179,7 +178,7 @@ def grid_percent(ratio: float | None) -> str:
 
 
 def grid_relative(base: Value, head: Value) -> str:
-    """Return the change from base to head as the grid has it: `+67`, `+46..+54`.
+    """Return the change from base to head for the grid: `+67`, `+46..+54`.
 
     It is in percent, without the sign `%`.
     """

@@ -90,7 +90,7 @@ class Grid(NamedTuple):
 def build_grid(facts: Facts, width: int, count: int) -> Grid:
     """Return the grid of the worst `count` models, in tables of at most `width`.
 
-    Targets that were measured nowhere have no column.
+    Targets without a measured build have no column.
     """
     targets = sorted(facts.measured_targets)
     deltas = [

@@ -116,7 +116,7 @@ def _alarm_kind(facts: Facts, delta: CellDelta) -> str:
 
 
 def _quiet(facts: Facts, total: Total) -> str:
-    """Return which way the code went, where there is no alarm."""
+    """Return in which direction the code changed, if there is no alarm."""
     if not facts.count("changed", "same", "fixed"):
         return "within the rules"
     is_still = all(map(broken_alike, facts.states["broken"]))

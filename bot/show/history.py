@@ -196,7 +196,7 @@ class _Facts:
         return " → ".join(ends) or UNKNOWN
 
     def since(self, release: str, since: str) -> str:
-        """Return `since 3.10.0` where that is not the neighbour, and else nothing."""
+        """Return `since 3.10.0`; empty if that is the neighbour."""
         place = self.names.index(release)
         if place and self.names[place - 1] == since:
             return ""
@@ -210,7 +210,7 @@ class _Facts:
     def why(self, release: str, move: Move | None) -> list[str]:
         """Return since when and why a cell changed in a release.
 
-        Empty where it did not change.
+        It is empty if the cell did not change.
         """
         if not move:
             return []
@@ -229,7 +229,7 @@ class _Facts:
     def moved_most(self, key: CellKey) -> str:
         """Return the largest change: `3.11.0: +26,464 (+55.3 %), strategy`.
 
-        Empty where the artifact never changed.
+        It is empty if the artifact never changed.
         """
         moved = self.moved(key)
         if not moved:
@@ -271,7 +271,7 @@ def _gap(cell: Cell) -> str:
 def _varies(cell: Cell) -> str:
     """Return the note that a cell's command gives artifacts of several sizes.
 
-    Empty where it does not.
+    It is empty if there is only one size.
     """
     sizes = " or ".join(map(amount, seen_values(cell).get(_ARTIFACT, ())))
     if sizes:
@@ -653,7 +653,7 @@ def _release(
 ) -> Row:
     """Return the row of a release: values, their changes, and why they changed.
 
-    A gap has its reason alone.
+    The row of a gap has only its reason.
     """
     if not cell.measured:
         return (phrase(name), phrase(_gap(cell)))

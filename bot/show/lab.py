@@ -371,7 +371,7 @@ def remarks(lab: Lab) -> list[Phrase]:
 def _ran(lab: Lab) -> Iterator[str]:
     """Yield in how many builds outputs are equal, and why times are not known.
 
-    Each reason stands once.
+    Each reason is yielded once.
     """
     runs = [lab.run(*pair) for pair in lab.cells]
     unknown = _reasons(

@@ -23,11 +23,11 @@ def lab_comment(
 ) -> str:
     """Return the comment: the answer and its tables, or as much of them as fits.
 
-    `mark`: the hidden first line; `notes`: who asked, and what a reader must not miss;
+    `mark`: the hidden first line; `notes`: who asked, and other important notes;
     `run_url`: the address of the run that has the files; `templates`: the user's
     templates, searched before the default ones.
 
-    Raises TemplateError where a template does not work.
+    Raises TemplateError if a template does not work.
     """
     text = fitting_text(
         ("lab.md.j2", "blocks.md.j2"),

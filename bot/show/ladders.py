@@ -94,7 +94,7 @@ def _meaning(ladder: Ladder) -> str:
 
 
 def ladder_json(ladder: Ladder | None, reason: str) -> Mapping[str, Any]:
-    """Return the attribution, the rungs behind it, and why there are none."""
+    """Return the attribution and the rungs behind it, or why there are none."""
     if ladder is None:
         return {
             "attribution": None,

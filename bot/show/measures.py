@@ -66,7 +66,7 @@ class TargetMeasures:
 
     @property
     def is_within_tolerance(self) -> bool:
-        """True where code size changed within the tolerance, and nothing else changed."""
+        """Return whether only code size changed, and less than the tolerance."""
         size = self.size
         if self.memory or size.states_changed or self.executables_changed:
             return False
@@ -82,7 +82,7 @@ class TargetMeasures:
 
     @property
     def executables_changed(self) -> bool:
-        """True where the number of executables is another one on head."""
+        """Return whether the number of executables differs between base and head."""
         return (
             self.executables is not None and self.executables[0] != self.executables[1]
         )
@@ -150,7 +150,7 @@ def _same_executables(facts: Facts) -> Phrase:
 
 
 def _quiet_words(quiet: Sequence[TargetMeasures], *, is_alone: bool) -> Phrase:
-    """Return what is true of the targets without a row; empty where there are none."""
+    """Return the words about the targets without a row; empty if there are none."""
     if not quiet:
         return ()
     noun = "other target"

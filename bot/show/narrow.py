@@ -153,9 +153,9 @@ def _broken(cell: Words, limit: float) -> Phrase:
 
 
 def _lines(span: Span, limit: float) -> Iterator[Span]:
-    """Yield the span, or its lines where it has a run that is too wide.
+    """Yield the span, or its lines if a run of it is too wide.
 
-    One character is left for what follows.
+    One character is left for the text that follows.
     """
     if span == BREAK or span.kind in ("number", "up", "down"):
         yield span
@@ -197,7 +197,7 @@ def _joined_lines(text: str, cut_words: Sequence[Sequence[str]]) -> list[str]:
 def _cut(word: str, limit: int) -> list[str]:
     """Return the word in pieces of at most so many columns.
 
-    A piece ends behind a separator where there is one.
+    A piece ends behind a separator if it has one.
     """
     pieces = list[str]()
     while cell_len(word) > limit:

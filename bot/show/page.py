@@ -1,4 +1,4 @@
-"""The page: everything there is to say, in one file that needs nothing else."""
+"""Draw the page: the whole report in one file that needs no other file."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ CARDS = 1_500
 def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[str]:
     """Yield a self-contained HTML page, piece by piece.
 
-    So the page of a large report is never held as a whole.
-    `templates_dir`: the user's templates, searched before the default ones.
+    So a large report's page is never in memory as a whole. `templates_dir`: the user's
+    templates, searched before the default ones.
 
     Raises:
         TemplateError: A template does not work.
@@ -101,7 +101,7 @@ def html_pieces(report: Report, templates_dir: Path | None = None) -> Iterator[s
 def _unlisted(facts: Facts, chosen: Sequence[CellDelta]) -> str:
     """Return a sentence about the builds that the page leaves out.
 
-    Empty where it leaves out none.
+    It is empty if the page leaves out none.
     """
     count = len(facts.report.deltas)
     hidden = count - len(chosen)

@@ -23,7 +23,7 @@ _SIDES = {BASE_ALONE: ", which only base runs", HEAD_ALONE: ", which only head r
 
 
 def pass_proof_blocks(proof: PassProof) -> Iterator[Block]:
-    """Draw what the experiment says, and the cuts that it measured."""
+    """Draw the result of the experiment, and the cuts that it measured."""
     yield Sentence((strong(pass_proof_line(proof)),))
     if proof.restored_bytes is None:
         return
@@ -54,7 +54,7 @@ def pass_proof_line(proof: PassProof) -> str:
 
 
 def pass_proof_words(proof: PassProof) -> str:
-    """Return what the experiment says of the range of passes."""
+    """Return the result of the experiment for the range of passes."""
     if proof.restored_bytes is None or not proof.moved_bytes:
         return untried_words(clip(proof.why, _REASON))
     noun = changed_noun(proof.moved_bytes)
@@ -122,7 +122,7 @@ def _lone_words(proof: PassProof) -> str:
 
 
 def pass_proof_json(proof: PassProof | None) -> Mapping[str, Any] | None:
-    """Return the proof with its range and its cuts; None where there is none."""
+    """Return the proof with its range and its cuts; None without a proof."""
     if proof is None:
         return None
     return {

@@ -17,7 +17,7 @@ from bot.show.proofs import STATUS_WORDS
 
 
 def program_blocks(proof: ProgramProof | None) -> Iterator[Block]:
-    """Draw what the experiment says of the phase and the pass; nothing without one."""
+    """Draw the result of the experiment for phase and pass; nothing without one."""
     if proof is None:
         return
     if proof.status == NOT_TRIED:
@@ -40,7 +40,7 @@ def program_blocks(proof: ProgramProof | None) -> Iterator[Block]:
 
 
 def phase_words(proof: ProgramProof) -> str:
-    """Return what the experiment says of the phase.
+    """Return the result of the experiment for the phase.
 
     An example is `phase flow: proved: with base's IR of this phase, head forms 3 of 3
     regions as base does`.

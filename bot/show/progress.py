@@ -129,7 +129,7 @@ class MeasureProgress:
             )
 
     def _say_sometimes(self) -> None:
-        """Print the counts where there is no bar, and the last line is old enough."""
+        """Print the counts if there is no bar, and if the last line is old enough."""
         if (
             not self._console.is_terminal
             and time.monotonic() - self._last_line > _LINE_EVERY_SECONDS

@@ -23,7 +23,7 @@ CHANGE = "change"
 
 
 def knob_proof_words(proof: KnobProof) -> str:
-    """Return what the experiment says.
+    """Return the result of the experiment.
 
     An example is `proved: with base's value 99 % of the growth disappears`.
     """
@@ -79,12 +79,10 @@ def proof_json(proof: KnobProof) -> Mapping[str, Any]:
 def cause_proof_words(
     proof: Proof, knobs: int, dispatches: int, net_bytes: int, absolute_bytes: int
 ) -> str:
-    """Return what the experiments on a root cause's dispatches say.
+    """Return the result of the experiments on a root cause's dispatches.
 
-    The text has the number of tried dispatches.
-
-    It is empty for an experiment that counts dispatch regions: the root cause itself
-    says what it showed.
+    The text has the number of tried dispatches. It is empty for an experiment that
+    counts dispatch regions: the root cause itself has its result.
 
     Args:
         knobs: how many knobs were set to base's values.
@@ -113,14 +111,14 @@ def root_proof_words(
     dispatches: int,
     total: Tally,
 ) -> str:
-    """Return what the experiments say of a root cause.
+    """Return the result of the experiments on a root cause.
 
-    Empty for an experiment that counts dispatch regions.
+    It is empty for an experiment that counts dispatch regions.
 
     Args:
         what: the words of the root cause.
         parts: phase → bytes, of a root cause in code generation.
-        pass_name: the pass that a trace names; None where none does.
+        pass_name: the pass that a trace names; None if no pass is named.
     """
     net_bytes = total.net_bytes
     absolute_bytes = total.absolute_bytes

@@ -379,7 +379,7 @@ def fitting_text(
 ) -> str:
     """Draw blocks with a template, shortened until the text fits.
 
-    Where no shorter form fits a user's template, the default one is drawn.
+    If no shorter form fits a user's template, the default one is drawn.
 
     `names`: the first template of these that exists is drawn. `values` gives the values
     of the template by the blocks to draw. `limit`: the largest `size` of the text.
@@ -495,7 +495,7 @@ def data_element(name: str, json: str) -> Markup:
 
 
 def sources(texts: Sequence[str]) -> str:
-    """Return the value of `script-src` or `style-src` that allows these texts alone.
+    """Return the value of `script-src` or `style-src` that allows only these texts.
 
     CSP level 3 calls them hash sources.
     """
@@ -590,11 +590,9 @@ def markdown(
     limit_bytes: int,
     templates_dir: Path | None = None,
 ) -> str:
-    """Return the Markdown of an answer, with as much as there is room for.
+    """Return the Markdown of an answer, shortened to `limit_bytes` in UTF-8.
 
-    The room is `limit_bytes` in UTF-8.
-
-    `answer` is its name: a user's `lab.md.j2` draws all of the answer `lab`,
+    `answer`: its name. A user's `lab.md.j2` draws all of the answer `lab`, and
     `lab.answers.md.j2` one block. `templates_dir`: the user's templates, searched
     before the default ones.
 
@@ -720,9 +718,9 @@ def _list_parts(block: List) -> Iterator[Padding]:
 
 
 def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
-    """Yield the table, or those of its columns that there is room for.
+    """Yield the table, or those of its columns that fit.
 
-    Only texts with blanks are broken.
+    Only texts with blanks are broken into lines.
     """
     widths = _column_widths(table, width)
     columns = sorted(widths)

@@ -1,9 +1,9 @@
 """Show a comparison: one screen for all that matters, and folds below it.
 
-The screen says what is allowed, what changed, how much, why, and what to do now.
+The screen has the verdict, the changes, their sizes and causes, and what to do now.
 
-The comment, the job summary, the check, the page and the terminal are these blocks,
-each with its own room.
+The comment, the job summary, the check, the page and the terminal show these blocks.
+Each has another limit of size.
 """
 
 from __future__ import annotations
@@ -130,9 +130,9 @@ def _grid(facts: Facts, view: View) -> Part:
 
 
 def with_left_out(blocks: Blocks, where: str) -> Blocks:
-    """Return a report that says at its end what has no room in its folds.
+    """Return a report whose last sentence names what its folds leave out.
 
-    `where`: the place where a reader finds that.
+    `where`: the place that has everything.
     """
     *others, last = blocks
     folds = [block for block in blocks if isinstance(block, Fold) and not block.is_open]
@@ -176,9 +176,9 @@ def page_blocks(facts: Facts, view: View) -> Mapping[str, Blocks]:
 
 
 def print_report(report: Report, console: Console, *, quiet: bool = False) -> None:
-    """Print the report on a terminal; the files have what it has no room for.
+    """Print the report on a terminal; its files have what the screen leaves out.
 
-    `quiet`: print the verdict alone.
+    `quiet`: print only the verdict.
     """
     view = as_asked(terminal_view(console.width))
     facts = build_facts(report)
@@ -368,7 +368,7 @@ def _failing(facts: Facts, groups: Sequence[AlarmGroup], view: View) -> Iterator
 
 
 def _alarm_blocks(group: AlarmGroup, runs: RunRows, count: int) -> Blocks:
-    """Return the table of a group, and what its footnote means where there is one."""
+    """Return the table of a group, and the meaning of its footnote if it has one."""
     table = alarm_table(group, count, runs)
     has_unconfirmed = any(
         plain(cell).endswith(UNCONFIRMED) for row in table.texts for cell in row
@@ -441,7 +441,7 @@ def _next_step(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
 def _or_accept(report: Report) -> str | Phrase:
     """Return who can accept the findings, and how.
 
-    Empty where there is no pull request.
+    It is empty without a pull request.
     """
     if not report.links and not report.state_line:
         return ""
@@ -484,7 +484,7 @@ def _to_do(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
 def _worst_findings(facts: Facts, broken: Collection[CellKey]) -> list[Finding]:
     """Return one failing finding for each build that compiles.
 
-    It is that of the code size where there is one.
+    It is that of the code size if there is one.
     """
     failing = [
         finding for finding in facts.report.verdict.news if mark_of(finding) == "fail"
@@ -501,7 +501,7 @@ def _worst_findings(facts: Facts, broken: Collection[CellKey]) -> list[Finding]:
 def _excess(finding: Finding) -> str:
     """Return by how much a value is over its limit, with its unit.
 
-    Empty where the finding has no figure.
+    It is empty if the finding has no figure.
     """
     if finding.head is None or finding.allowed is None:
         return ""
@@ -536,7 +536,7 @@ def _other_step(facts: Facts, finding: Finding) -> Phrase:
 def _links(facts: Facts) -> Phrase:
     """Return where to read on: the page, and the links of the event.
 
-    Empty where there is neither.
+    It is empty without any.
     """
     links = [(Span(label, to=url),) for label, url in facts.report.links]
     links = [

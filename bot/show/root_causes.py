@@ -69,7 +69,7 @@ _TILE_SIZES = frozenset(
 def leading(facts: Facts) -> int:
     """Return how many root causes, in order, hold nine tenths of the total change.
 
-    All where nothing changed.
+    Return the number of all causes if nothing changed.
     """
     sums = accumulate(root.share or 0 for root in facts.roots)
     return next(
@@ -112,7 +112,7 @@ def root_lines(facts: Facts, view: View) -> Listing[Line]:
 
 
 def cause_title(cause_text: str, cause: str | None, to: str = "") -> Phrase:
-    """Return what changed, as an engineer would say it.
+    """Return what changed, in an engineer's words.
 
     An example is "pass `cse` now emits 3 fewer `arith.addi` operations".
 
@@ -181,7 +181,7 @@ def _spaced(*spans: Span) -> Phrase:
 def _also(other_knobs: str | None) -> Phrase:
     """Return the other settings that changed in each of the dispatches.
 
-    Empty where there are none.
+    It is empty if there are none.
     """
     if not other_knobs:
         return ()
@@ -192,7 +192,8 @@ def _also(other_knobs: str | None) -> Phrase:
 def _root_said(facts: Facts, root: RootCause, number: int, view: View) -> Phrase:
     """Return what changed, the net change, its share of the total change, and where.
 
-    A page counts dispatches.
+    The number of dispatches is added if the cause is in one model, or if the view has
+    no limits.
     """
     title = cause_title(root.what, root.cause, cause_address(number))
     models = _named(
@@ -225,9 +226,9 @@ def _root_said(facts: Facts, root: RootCause, number: int, view: View) -> Phrase
 
 
 def _tried_words(facts: Facts, root: RootCause) -> str:
-    """Return what the experiments say of a root cause.
+    """Return the result of the experiments on a root cause.
 
-    Empty where the report has none, or it is no dispatch's code.
+    It is empty if the report has no experiments, or if the cause is no dispatch's code.
     """
     if not root.dispatches or not any(
         cause.proof.members for cause in facts.report.root_causes
@@ -252,7 +253,7 @@ def _tried_words(facts: Facts, root: RootCause) -> str:
 def unexplained_words(facts: Facts) -> str:
     """Return `Not explained: 7 % of the total change (not traced)`.
 
-    Empty where everything is explained.
+    It is empty if everything is explained.
     """
     shares = Counter[str]()
     for root in facts.unexplained:
@@ -315,7 +316,7 @@ def root_details(facts: Facts, root: RootCause) -> Phrase:
 def suspect_words(looked_up: LookedUp | None, suspects: Sequence[Suspect]) -> Phrase:
     """Return which commits may have caused a change, never which one did.
 
-    Titles of commits are a stranger's text.
+    The titles of commits are untrusted text.
     """
     if looked_up is None:
         return ()

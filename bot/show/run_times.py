@@ -52,7 +52,7 @@ def ratio_words(time: TimeRatio) -> str:
 
 
 def tendency(time: TimeRatio) -> str:
-    """Return what the interval says: head is slower, faster, or there is no clear change."""
+    """Return the meaning of the interval: `slower`, `faster` or `no clear change`."""
     if time.low > 1:
         return "slower"
     if time.high < 1:
@@ -148,8 +148,8 @@ def _summary(runs: RunTimes) -> Row:
 def run_notes(facts: Facts, view: View) -> Iterator[Block]:
     """Yield the notes below the rows of runs.
 
-    They say what the rows mean, which outputs differ or were not compared, and which
-    builds have no run time.
+    They have the meaning of the rows, the outputs that differ or were not compared, and
+    the builds without a run time.
     """
     runs = facts.report.run_times
     if runs is None:
@@ -188,7 +188,7 @@ def run_notes(facts: Facts, view: View) -> Iterator[Block]:
 def static_words(backend: str, delta: CellDelta) -> str:
     """Return registers, spills and occupancy of a GPU build.
 
-    Empty where none of them changed.
+    It is empty if none of them changed.
     """
     registers = _REGISTERS.get(backend)
     if registers is None or delta.base is None or delta.head is None:

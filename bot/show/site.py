@@ -1,4 +1,4 @@
-"""Show the first page of a site: what the stored baselines say, and the other pages."""
+"""Show the first page of a site: the stored baselines, and links to the other pages."""
 
 from __future__ import annotations
 

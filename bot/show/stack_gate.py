@@ -1,6 +1,6 @@
 """Show the compiler's limit on stack allocations, as columns of an experiment.
 
-The columns say which builds it refuses.
+The columns have the builds that it refuses.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _LIMIT_OPTION = LIFTED_LIMIT_FLAG.partition("=")[0]
 
 
 def gate_headers(sums: Sums) -> list[str]:
-    """Return the header of the gate's column; none where nothing is known of the gate.
+    """Return the header of the gate's column; empty if nothing is known of the gate.
 
-    The header has the compiler's default limit, unless a build has a limit of its own.
+    The header has the compiler's default limit, unless a build sets another one.
     """
     if ALLOCATIONS not in sums.lab.experiment.columns:
         return []
@@ -49,7 +49,7 @@ def gate_words(cell: Cell) -> str:
 def refused_words(sums: Sums, variant: str) -> str:
     """Return `refuses 1 of 4 builds`, of a variant's builds in the sums.
 
-    `n/a` where one is unknown.
+    Return `n/a` if one of them is unknown.
     """
     keys = [(model, variant) for model in sums.models]
     cells = [sums.cells[key] for key in keys if key in sums.cells]

@@ -31,7 +31,7 @@ class Total:
 
     @property
     def moves(self) -> bool:
-        """True where some artifact has another size."""
+        """Return whether the size of some artifact changed."""
         return bool(
             self.larger or self.smaller or self.unsure or self.base != self.head
         )
@@ -61,8 +61,8 @@ def everything(report: Report) -> Total:
 def sum_of(target: str, deltas: Sequence[CellDelta]) -> Total:
     """Return the sum of the artifacts that both sides have.
 
-    A build with the same artifact on both sides adds one and the same size to both
-    sums, even where it is non-deterministic.
+    A build with the same artifact on both sides adds the same size to both sums, even
+    if it is non-deterministic.
     """
     values = list[MetricDelta]()
     bases = list[int | Spread]()

@@ -1,7 +1,4 @@
-"""Show the passes of a dispatch: on the page, on a terminal and as JSON.
-
-A trace is also written as JSON.
-"""
+"""Show the passes of a dispatch: on the page, on a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -97,7 +94,7 @@ def trace_folds(
 ) -> Iterator[Fold]:
     """Yield the chosen dispatches of a build through the passes of both compilers.
 
-    They are in the order of the explanation.
+    Their order is that of the explanation.
     """
     for dispatch in explanation.dispatches:
         if (delta.key, dispatch.name) in chosen and delta.base and delta.head:
@@ -273,7 +270,7 @@ def _sizes_line(traced: Traced) -> str:
 
 
 def _experiment_blocks(traced: Traced) -> Iterator[Block]:
-    """Yield what the ladder, the proofs and the other experiments say."""
+    """Yield the results of the ladder, the proofs and the other experiments."""
     yield from ladder_blocks(traced.ladder, traced.no_ladder)
     if traced.proof is not None:
         yield Sentence((strong(proof_line(traced.proof)),))

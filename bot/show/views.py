@@ -102,9 +102,9 @@ _asked = ContextVar[Mapping[str, Any]]("display options", default=MappingProxyTy
 
 
 def ask_for(arguments: Mapping[str, Any]) -> None:
-    """Take the display options of a command line: each has the name of a view's field.
+    """Read the display options of a command line: each has the name of a view's field.
 
-    They hold for every view of the run.
+    They apply to every view of the run.
     """
     names = {field.name for field in fields(View)} & arguments.keys()
     options = {name: arguments[name] for name in names}

@@ -117,7 +117,7 @@ def why_words(explanation: Explanation) -> Phrase:
 def rest(explanation: Explanation) -> str:
     """Return a sentence about the dispatches without a difference of their own.
 
-    Empty where there are none.
+    It is empty if there are none.
     """
     same = explanation.unchanged
     moved = explanation.rebased
