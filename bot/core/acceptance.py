@@ -66,7 +66,7 @@ class Seen(Record, frozen=True, order=True, array_like=True):
 
     model: str
     target: str
-    metric: str  # the metric's id; empty where the cell's state is the finding
+    metric: str  # the metric's id; empty if the cell's state is the finding
     kind: str
     # the metric's value on head, of a range the largest; for states the figure of the
     # compiler's memory gate, where that refused

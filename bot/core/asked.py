@@ -80,4 +80,4 @@ class Asked(Record, frozen=True):
     merge_sha: Sha  # GitHub's merge of this tip with the base branch
     base_sha: Sha  # the first parent of the merge
     base_ref: str
-    head_repository: str  # `owner/name`; empty where the fork was deleted
+    head_repository: str  # `owner/name`; empty if the fork was deleted

@@ -20,13 +20,13 @@ class Backend(Small, frozen=True):
     # the suite
     cost: float = 1.0
     # what its artifacts hold in place of machine code, which the device's own compiler
-    # makes; empty where they hold the code itself
+    # makes; empty if they hold the code itself
     text_form: str = ""
-    # why its entry points have no machine frame; empty where they have
+    # why its entry points have no machine frame; empty if they have
     no_frames: str = ""
-    # why they have no workgroup memory; empty where they have
+    # why they have no workgroup memory; empty if they have
     no_workgroup_memory: str = ""
-    # True where the compiler itself limits the stack allocations of a function
+    # True if the compiler itself limits the stack allocations of a function
     has_stack_gate: bool = False
     # what its code can be run on
     runs_on: Literal[

@@ -33,7 +33,7 @@ class Candidate(Record, frozen=True):
 
     name: str
     judged: Judged
-    # what its command gave, each value once, the lowest first; empty where it was not
+    # what its command gave, each value once, the lowest first; empty if it was not
     # measured
     values: tuple[Count, ...] = ()
     reason: str = ""  # why it was skipped; empty otherwise
@@ -56,7 +56,7 @@ class Bisection(Record, frozen=True):
     # where more than one may be the first bad one, all that may
     could_be: tuple[str, ...]
     state: str  # of the cell, from the older to the newer of the two: `changed`, `newly-broken`, …
-    # cause, why: of that change; None and empty where they are not known
+    # cause, why: of that change; None and empty if they are not known
     cause: str | None
     why: str
     notes: tuple[str, ...]

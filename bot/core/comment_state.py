@@ -18,7 +18,7 @@ from bot.core.record import Record
 class CommentState(Record, frozen=True, array_like=True):
     """What a comment remembers, hidden in itself, for the runs that come after."""
 
-    # True where it gave an alarm, so that an all-clear is worth a word
+    # True if it gave an alarm, so that an all-clear is worth a word
     alarming: bool = False
     findings: tuple[Seen, ...] = ()
     # what the label accepted that is set on the pull request

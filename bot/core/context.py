@@ -30,8 +30,8 @@ class Pull(Small, frozen=True):
     number: int
     head_sha: str  # the tip of its branch; checks and staleness go by it
     base_ref: str = ""
-    head_repository: str = ""  # `owner/name`; empty where the fork was deleted
-    is_locked: bool = False  # True where nobody may comment on it
+    head_repository: str = ""  # `owner/name`; empty if the fork was deleted
+    is_locked: bool = False  # True if nobody may comment on it
 
 
 class Queue(Small, frozen=True):
@@ -76,7 +76,7 @@ class RunContext(Small, frozen=True):
     pull: Pull | None = None
     queue: Queue | None = None
     run: WorkflowRun | None = None
-    # True where GitHub gives the run a token without write access (a fork, Dependabot)
+    # True if GitHub gives the run a token without write access (a fork, Dependabot)
     read_only: bool = False
     comment: Comment | None = None  # the comment with a command
     asked: Asked | None = None  # the command of that comment, checked and pinned

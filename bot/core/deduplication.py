@@ -18,7 +18,7 @@ class NearDuplicates(Small, frozen=True):
     """What the families of near-duplicate executables could save at most."""
 
     executables: int  # members of all families, without one of each family
-    # code of all members but the largest of each family: an upper bound; None where it
+    # code of all members but the largest of each family: an upper bound; None if it
     # is not known
     code_bytes: int | None
     reason: str = ""  # why the bytes are not known
@@ -29,7 +29,7 @@ class Deduplication(Small, frozen=True):
 
     regions: Value
     executables: Value
-    near: NearDuplicates | None  # None where the families are not known
+    near: NearDuplicates | None  # None if the families are not known
     reason: str = ""  # why `folded` is None
     near_reason: str = ""  # why `near` is None
 
@@ -51,7 +51,7 @@ def deduplication_of(
     """Return what deduplication did to a build.
 
     Args:
-        cell: the build on one side; None where the side does not have it.
+        cell: the build on one side; None if the side does not have it.
         regions: its dispatch regions, as they are shown.
         executables: its executables, as they are shown.
         varies: whether the build is non-deterministic: one compile's code is not that
@@ -130,7 +130,7 @@ def code_sizes(cell: Cell) -> dict[str, int | None]:
 def _bound_bytes(family: Family, sizes: dict[str, int | None]) -> int | None:
     """Return the code of all members but the largest.
 
-    None where that of a member is not known.
+    None if that of a member is not known.
     """
     members = [sizes.get(name) for name in family.members]
     sizes_known = [size for size in members if size is not None]

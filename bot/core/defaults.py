@@ -28,7 +28,7 @@ class DefaultChange(Record, frozen=True):
     """One option whose default is not the same on both sides, or is reported on one side only."""
 
     option: str
-    # base, head: the default; None where the compiler has the option and does not
+    # base, head: the default; None if the compiler has the option and does not
     # report its default
     base: str | None
     head: str | None
@@ -47,15 +47,15 @@ class DefaultTrial(Record, frozen=True, omit_defaults=True):
     """The experiment on one dispatch: head is compiled with base's default."""
 
     status: Literal["proved", "partly", "refuted", "not-tried"]
-    why: Words = ""  # why it was not tried; empty where it was
+    why: Words = ""  # why it was not tried; empty if it was
     # code bytes of the dispatch: head − base, and what base's default undoes of it;
-    # None where they are not known
+    # None if they are not known
     moved_bytes: Amount | None = None
     restored_bytes: Amount | None = None
-    # base's default as experiments found it; empty where base reports it, or none did
+    # base's default as experiments found it; empty if base reports it, or none did
     base: Words = ""
     # model, target, dispatch: the largest change that the option may have caused; empty
-    # where it was not tried
+    # if it was not tried
     model: Text = ""
     target: Text = ""
     dispatch: Text = ""
@@ -65,7 +65,7 @@ class TriedDefault(Record, frozen=True):
     """One changed default and its experiment: a row of `changed_defaults[]`."""
 
     option: Annotated[str, msgspec.Meta(pattern=r"\A--?[\w.-]{1,200}\Z")]
-    # base, head: the default as the compiler writes it; None where the compiler does
+    # base, head: the default as the compiler writes it; None if the compiler does
     # not report it
     base: Words | None
     head: Words | None

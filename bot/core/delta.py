@@ -30,7 +30,7 @@ _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
 Outcomes = tuple[tuple[CompileOutcome, ...], tuple[CompileOutcome, ...]]
 """What base and head gave first, then what differed from it.
 
-Empty where a side does not have the cell.
+Empty if a side does not have the cell.
 """
 
 
@@ -203,7 +203,7 @@ class MetricDelta(Small, frozen=True):
     def change(self) -> int | None:
         """Return head − base.
 
-        None where either is not known, or ranges leave even its sign open. Of ranges
+        None if either is not known, or ranges leave even its sign open. Of ranges
         that are apart the distance between them, and 0 where both sides have the same
         values.
         """
@@ -258,19 +258,19 @@ class CellDelta(Small, frozen=True):
     key: CellKey
     state: str
     metrics: Mapping[str, MetricDelta]
-    # base, head: the cells themselves; None where that side does not have the cell
+    # base, head: the cells themselves; None if that side does not have the cell
     base: Cell | None
     head: Cell | None
-    # True where both artifacts are the same bytes, None where that is not known
+    # True if both artifacts are the same bytes, None if that is not known
     identical: bool | None = None
     reason: str = ""
     noise: str = (  # the words for a non-deterministic compiler; empty for any other
         ""
     )
-    # True where there is noise, but each side always ended alike and with the same
+    # True if there is noise, but each side always ended alike and with the same
     # exact metrics
     numbers_repeat: bool = False
-    # True where it is unmeasured on purpose: the configuration says of its target that
+    # True if it is unmeasured on purpose: the configuration says of its target that
     # it cannot be compiled stand-alone, and base has nothing either
     excused: bool = False
 
@@ -350,7 +350,7 @@ def outcome(cell: Cell | None) -> str:
 
 
 def _reason(base: Cell | None, head: Cell | None) -> str:
-    """Say why a cell is not measured on a side; empty where both are."""
+    """Say why a cell is not measured on a side; empty if both are."""
     sides = {"head": head, "base": base}
     cells = [cell for cell in sides.values() if cell is not None]
     for cell in cells:
@@ -389,7 +389,7 @@ def _diff_cell(
 ) -> CellDelta:
     """Compare one cell of two sides.
 
-    `cells` are its values there, None where a side does not have it. Where the compiler
+    `cells` are its values there, None if a side does not have it. Where the compiler
     does not repeat itself, the cell is compared as the pair of outcomes that differ
     least.
     """

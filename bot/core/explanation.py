@@ -61,7 +61,7 @@ class PartDelta(Record, frozen=True):
 
 
 class Amounts(Record, frozen=True):
-    """What a component has; None where the cell does not know it."""
+    """What a component has; None if the cell does not know it."""
 
     dispatch_sites: Count | None = None
     code_bytes: Count | None = None
@@ -86,7 +86,7 @@ class PassChange(Record, frozen=True):
     # it than base, largest first; at most PASS_OPERATIONS
     operations: Mapping[str, Amount]
     more: Amount = 0  # how many operations head has more, of all
-    # of how many operations beside these there are more or fewer; None where that is
+    # of how many operations beside these there are more or fewer; None if that is
     # not known
     others: Count | None = 0
     # what implements it, of MLIR's passes; empty for one of LLVM's
@@ -119,7 +119,7 @@ EARLY_CAUSES = frozenset({"input", "fusion"})
 class DispatchDelta(Small, frozen=True):
     """One entry point that is not the same on both sides."""
 
-    # base, head: the entry point there; None where that side has none that matches
+    # base, head: the entry point there; None if that side has none that matches
     base: Dispatch | None
     head: Dispatch | None
     matched: str  # the pass that found the pair; `added` or `removed` where none did
@@ -128,7 +128,7 @@ class DispatchDelta(Small, frozen=True):
     # where most of its sites are; `unattributed` without a location
     component: str = UNATTRIBUTED
     note: str = ""
-    # unified diff of the smallest differing piece, line by line; empty where both texts
+    # unified diff of the smallest differing piece, line by line; empty if both texts
     # are not at hand
     diff: tuple[str, ...] = ()
     # the pass after which the sides differ; None if it was not traced, or no pass is
@@ -136,9 +136,9 @@ class DispatchDelta(Small, frozen=True):
     passed: PassChange | None = None
     untraced: str = ""  # why no pass is named
     # phase → bytes of the change that it carries (`bot.core.ladder`), None beside a
-    # failed experiment; None where no ladder was measured
+    # failed experiment; None if no ladder was measured
     attribution: Mapping[str, Amount | None] | None = None
-    # the experiment with base's configuration in head; None where nobody made it
+    # the experiment with base's configuration in head; None if nobody made it
     proof: KnobProof | None = None
 
     @property
@@ -171,7 +171,7 @@ class Explanation(Small, frozen=True):
 
     # of the largest absolute part of the waterfall, `mixed` where that is under half of
     # them all; where it has no part but the artifacts differ, that of the first phase
-    # in which they do. None where it is not known.
+    # in which they do. None if it is not known.
     cause: str | None
     # the first phase in which the sides differ, one of PHASES
     phase: str | None = msgspec.field(name="first")
@@ -191,7 +191,7 @@ class Explanation(Small, frozen=True):
     # all components down to the model's own names, as in the head (as in the base
     # without one)
     tree: tuple[ComponentDelta, ...] = ()
-    # True where the compiler does not repeat itself: its exact metrics are those of
+    # True if the compiler does not repeat itself: its exact metrics are those of
     # every compile seen, and all that is told here is of each side's first
     first_compiles: bool = False
     # cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of
@@ -228,9 +228,9 @@ class Example(Small, frozen=True):
     """The delta with the largest change."""
 
     key: CellKey
-    dispatch: str  # its name; empty where it is a part of the artifact
+    dispatch: str  # its name; empty if it is a part of the artifact
     component: str
-    # base_bytes, head_bytes: its code, or the part; None where a side does not have it
+    # base_bytes, head_bytes: its code, or the part; None if a side does not have it
     # or it is not known
     base_bytes: int | None
     head_bytes: int | None
@@ -279,7 +279,7 @@ class RootCause(Small, frozen=True):
     dispatches: int
     total: Tally
     # of all changed bytes, growth and shrinking alike, in all deltas of the report (0.5
-    # is half of them); None where none did
+    # is half of them); None if none did
     share: float | None
     example: Example
     by_target: Mapping[str, Tally]
@@ -287,12 +287,12 @@ class RootCause(Small, frozen=True):
     # the command that makes the example's artifact on head, or on base where head has
     # none
     command: str
-    # the pass that parts its largest traced dispatch; None where none was traced
+    # the pass that parts its largest traced dispatch; None if none was traced
     passed: PassChange | None = None
     # how many of its dispatches were traced to such a pass by a compile for their own
     # target, and the amounts of their changes in bytes
     traced: tuple[int, int] = (0, 0)
-    # None where nobody asked the compiler's repository, or this root cause names
+    # None if nobody asked the compiler's repository, or this root cause names
     # nothing to ask for
     looked_up: LookedUp | None = None
     # at most three commits that may have done it, the likeliest first
@@ -345,7 +345,7 @@ class Step(Small, frozen=True):
 
 
 def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
-    """Return whether the machine code differs; None where that cannot be told."""
+    """Return whether the machine code differs; None if that cannot be told."""
     if base.code is not None and head.code is not None:
         return base.code != head.code
     if (
@@ -388,7 +388,7 @@ def moved_bytes(delta: DispatchDelta) -> int | None:
 
 
 def _change(base_bytes: int | None, head_bytes: int | None) -> int | None:
-    """Return head − base; None where either is not known."""
+    """Return head − base; None if either is not known."""
     if base_bytes is None or head_bytes is None:
         return None
     return head_bytes - base_bytes

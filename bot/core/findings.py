@@ -20,7 +20,7 @@ class Finding(Small, frozen=True):
 
     key: CellKey
     level: Level
-    # the metric's id; None where the state of the cell is the finding
+    # the metric's id; None if the state of the cell is the finding
     metric: str | None
     rule: str
     # `change` (absolute and/or relative), `limit`, `state`, or `unknown` (a known value
@@ -45,9 +45,9 @@ class Finding(Small, frozen=True):
     # the largest growth, or for a limit the largest value, that the level allows, in
     # the metric's unit
     allowed: int | None = None
-    # True where base had it, too, and head is not worse: this change did not do it
+    # True if base had it, too, and head is not worse: this change did not do it
     known: bool = False
-    # True where it exceeds the level with some of the values that were seen, and not
+    # True if it exceeds the level with some of the values that were seen, and not
     # with others: the compiler does not repeat itself. Then `base` and `head` are those
     # that alarm most, else that alarm least.
     is_open: bool = False
@@ -56,8 +56,8 @@ class Finding(Small, frozen=True):
     # for states, why the cell has no ordinary artifact on head
     failure: Failure | None = None
     own: Metric | None = None  # the metric, where a configuration declares it
-    reason: str = ""  # of the acceptance; empty where none was given
-    # growth since a smaller value was accepted; None where none was
+    reason: str = ""  # of the acceptance; empty if none was given
+    # growth since a smaller value was accepted; None if none was
     grown_since: int | None = None
 
     @property

@@ -127,10 +127,10 @@ class DepthGrowth(NamedTuple):
 
     key: CellKey
     column: str  # id of the metric
-    # number of layers, and the value there; None where it was not measured
+    # number of layers, and the value there; None if it was not measured
     values: tuple[tuple[int, Value], ...]
     growth: Growth | None
-    reason: str  # why there is no fit; empty where there is one
+    reason: str  # why there is no fit; empty if there is one
     # names of those that differ in nothing but the number of layers
     variants: tuple[str, ...]
 

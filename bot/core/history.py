@@ -23,7 +23,7 @@ class Move(Record, frozen=True, omit_defaults=True):
     # that release, which is an earlier one than the neighbour where there is a gap
     # between
     since: Name
-    # tracked metric → difference, where it is not 0; none where a side has several
+    # tracked metric → difference, where it is not 0; none if a side has several
     # values
     changes: Mapping[Name, Amount]
     cause: Name | None = None

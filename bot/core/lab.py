@@ -48,7 +48,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     study: Study  # the experiment's variants, measured
     # variant and cell → what running it gave; of those that were to be run
     runs: Mapping[tuple[str, CellKey], Run]
-    machine: str  # what ran them, in one line; empty where none was run
+    machine: str  # what ran them, in one line; empty if none was run
     flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
     notes: tuple[str, ...]
     # variant and cell → where its compile spent its time

@@ -30,7 +30,7 @@ class Sums:
     target: str
     # those that have cells there, in the experiment's order
     variants: tuple[Variant, ...]
-    # that which the others are compared with; empty where nothing is measured
+    # that which the others are compared with; empty if nothing is measured
     reference: str
     # those that every variant measured which measured any: sums are over these
     models: tuple[str, ...]

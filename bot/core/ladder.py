@@ -63,7 +63,7 @@ class Rung(Record, frozen=True, omit_defaults=True):
     """The code bytes of one experiment."""
 
     code_bytes: Count | None = None
-    # why there are none; empty where there are
+    # why there are none; empty if there are
     why: Annotated[str, msgspec.Meta(max_length=MOST_REASON)] = ""
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Climb(Record, frozen=True, omit_defaults=True):
     configured: Rung
     translated: Rung
     # optimized: the first side's bitcode in the second side's code generator; control:
-    # the same bitcode in the first side's own. Both None where the target has no such
+    # the same bitcode in the first side's own. Both None if the target has no such
     # code generator. The code generator's part is the difference of the two, and an
     # error of the experiment shows where the control is not the first side's end.
     optimized: Rung | None = None
@@ -110,15 +110,15 @@ class Ladder(Record, frozen=True, omit_defaults=True):
     head: Rung
     base: Rung
     climb: Climb  # base's IR up to a phase, head's compiler from there on
-    # the other order: head's IR up to a phase; None where nobody measured it
+    # the other order: head's IR up to a phase; None if nobody measured it
     back: Climb | None = None
-    # why the other order cannot be measured; empty where it can
+    # why the other order cannot be measured; empty if it can
     back_why: Annotated[str, msgspec.Meta(max_length=MOST_REASON)] = ""
     # head_same, base_same: whether the dispatch compiled alone has the code of the
-    # artifact; None where that is not known
+    # artifact; None if that is not known
     head_same: bool | None = None
     base_same: bool | None = None
-    # head compiled with base's values of its configuration; None where nobody tried
+    # head compiled with base's values of its configuration; None if nobody tried
     knobs: KnobProof | None = None
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ class Ladder(Record, frozen=True, omit_defaults=True):
 
     @property
     def change_bytes(self) -> int | None:
-        """Return head − base; None where either end failed."""
+        """Return head − base; None if either end failed."""
         return _difference(self.head, self.base)
 
 
@@ -185,7 +185,7 @@ def is_large_part(parts: Mapping[str, int | None], phase: str) -> bool:
 
 
 def reverse_attribution(ladder: Ladder) -> dict[str, int | None] | None:
-    """Return the parts in the other order; None where nobody measured it."""
+    """Return the parts in the other order; None if nobody measured it."""
     if ladder.back is None:
         return None
     parts = _parts(ladder.base, ladder.back, ladder.head)
@@ -197,7 +197,7 @@ class Carried:
     """Which phases carry the change of a dispatch.
 
     Attributes:
-        phase: the one that carries 90 to 110 % of it; None where no single one does.
+        phase: the one that carries 90 to 110 % of it; None if no single one does.
         parts: phase → its bytes, of those that carry at least a tenth, in the compiler's order.
     """
 
@@ -208,7 +208,7 @@ class Carried:
 def carried(attribution: Mapping[str, int | None], change_bytes: int) -> Carried | None:
     """Return which phases carry a change.
 
-    None where a failed experiment leaves that open. LLVM counts as one phase where it
+    None if a failed experiment leaves that open. LLVM counts as one phase where it
     could not be divided.
     """
     parts = dict(attribution)

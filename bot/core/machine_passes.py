@@ -26,11 +26,11 @@ class MachineStage(Record, frozen=True, omit_defaults=True):
 class MachinePasses(Record, frozen=True, omit_defaults=True):
     """The counted passes, in their order."""
 
-    # the side whose optimized bitcode both code generators compile; empty where it was
+    # the side whose optimized bitcode both code generators compile; empty if it was
     # not measured
     bitcode: str = ""
     stages: tuple[MachineStage, ...] = ()
-    why: str = ""  # why nothing was measured; empty where it was
+    why: str = ""  # why nothing was measured; empty if it was
 
     @property
     def first_apart(self) -> MachineStage | None:

@@ -32,23 +32,23 @@ class Metric(Small, frozen=True):
     unit: Unit
     about: str  # one sentence for help texts, tooltips and documents
     source: str = ""  # where the value comes from, for documents
-    # False where two runs of the same compile may differ (time, memory)
+    # False if two runs of the same compile may differ (time, memory)
     exact: bool = True
     # what the values of several entry points, or of several cells, make together
     over: Literal["sum", "largest"] = "sum"
     # the field of an entry point that it is made of; empty for a figure of the whole
     # program
     of_entry: str = ""
-    # the only backend whose entry points have it; empty where others have it, too
+    # the only backend whose entry points have it; empty if others have it, too
     backend: str = ""
-    # True where an assembler makes it, so that it says as much of that one's version
+    # True if an assembler makes it, so that it says as much of that one's version
     assembled: bool = False
-    # True where every version of this program has measured it; a snapshot without any
+    # True if every version of this program has measured it; a snapshot without any
     # other one is older
     always: bool = False
     # the name of the rule of configs/default.yml that judges it
     rule: str = "everything else"
-    tracked: bool = False  # True where a history tells its moves; of exact ones alone
+    tracked: bool = False  # True if a history tells its moves; of exact ones alone
 
 
 _ARTIFACT = "the artifact's own segment table"

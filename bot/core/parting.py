@@ -107,7 +107,7 @@ def _with_other_target(
 
 
 def _why_untraced(base: DispatchTrace | None, head: DispatchTrace | None) -> str:
-    """Say why a side's trace is not whole; empty where both are, or are not there."""
+    """Say why a side's trace is not whole; empty if both are, or are not there."""
     for side, trace in (("base", base), ("head", head)):
         if trace is None or trace.is_whole:
             continue

@@ -39,18 +39,18 @@ class PassProof(Record, frozen=True, omit_defaults=True):
     # on a side that runs none there
     base_passes: tuple[str, ...] = ()
     head_passes: tuple[str, ...] = ()
-    # the MLIR part of the ladder, head − base; None where it is not known
+    # the MLIR part of the ladder, head − base; None if it is not known
     moved_bytes: Amount | None = None
-    # how many of these bytes the range carries; None where it was not tried
+    # how many of these bytes the range carries; None if it was not tried
     restored_bytes: Amount | None = None
-    # the same in the other order, with head's IR in base's passes; None where that was
+    # the same in the other order, with head's IR in base's passes; None if that was
     # not tried
     reverse_moved_bytes: Amount | None = None
     reverse_restored_bytes: Amount | None = None
     cuts: tuple[PassCut, ...] = ()  # with base's IR in head's passes, by place
     range_start: Count = 0  # place of the cut before the range
     range_end: Count = 0  # place of the cut behind it
-    # False where the budget ended before the range was divided further
+    # False if the budget ended before the range was divided further
     is_smallest: bool = True
     compiles: Count = 0  # how many compiles of one executable the experiment took
 

@@ -15,7 +15,7 @@
 * Where the compiler does not repeat itself, a metric is the range of all that its
   command gave. It exceeds a level where it does so whatever value of the range is
   taken: with the largest base and the smallest head. Where it does with some of them
-  alone, that is a warning which says so, whatever the level; none where both sides
+  alone, that is a warning which says so, whatever the level; none if both sides
   have the same values.
 * Values are judged wherever head was measured, also in cells that the stack gate
   broke. Shrinking is never a finding.

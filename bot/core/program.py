@@ -66,7 +66,7 @@ class Site(Record, frozen=True, omit_defaults=True):
     # the model's own name of the place (`encoder.layer.0.attention`), from the MLIR
     # location; None without one
     component: str | None = None
-    initializer: bool = False  # True where it runs once, when the module is loaded
+    initializer: bool = False  # True if it runs once, when the module is loaded
 
 
 class Family(Record, frozen=True, omit_defaults=True):
@@ -75,7 +75,7 @@ class Family(Record, frozen=True, omit_defaults=True):
     kind: FamilyKind
     members: tuple[str, ...]  # executable names, in the program's order; at least two
     # what keeps them apart, a line each with the values (`arith.constant i32 →
-    # arith.muli: 3, 5, 7`); IDENTICAL where nothing does; empty where that is not known
+    # arith.muli: 3, 5, 7`); IDENTICAL where nothing does; empty if that is not known
     varying: tuple[str, ...] = always(())
 
     @property
@@ -97,7 +97,7 @@ class Program(Record, frozen=True, omit_defaults=True):
     sites: tuple[Site, ...] = always(())
     # what the model's own program consists of before any optimization, as
     # `bot.core.json_text` writes it: operations with those of their bodies, and
-    # constants; None where that is not known
+    # constants; None if that is not known
     operations: str | None = None
     # component, as a Site has it → how many whole operations it has, constants not
     # counted; "" has those without one

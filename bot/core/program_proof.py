@@ -53,10 +53,10 @@ class ProgramPassProof(Record, frozen=True, omit_defaults=True):
     runs_on: RunsOn
     status: Status
     restored_regions: Amount  # how many regions that differ are base's again
-    # what the code of head's program shrinks by, in bytes; None where nobody measured
+    # what the code of head's program shrinks by, in bytes; None if nobody measured
     # it
     restored_bytes: Amount | None = None
-    # why head alone says less than base's passes before it; empty where head alone was
+    # why head alone says less than base's passes before it; empty if head alone was
     # tried, and says it
     why: Words = ""
 
@@ -65,18 +65,18 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
     """The experiment on one program."""
 
     status: Status
-    why: Words = ""  # why it was not tried; empty where it was
-    # one of PROGRAM_PHASES; empty where not tried
+    why: Words = ""  # why it was not tried; empty if it was
+    # one of PROGRAM_PHASES; empty if not tried
     phase: Annotated[str, msgspec.Meta(max_length=_SHORT)] = ""
     # how many regions one side alone has, and how many of these base's IR of the phase
     # makes base's
     regions: Count = 0
     restored_regions: Amount | None = None
     # code of head's program − code of base's program in head's compiler, in bytes; None
-    # where nobody measured it
+    # if nobody measured it
     moved_bytes: Amount | None = None
     passed: ProgramPassProof | None = None
-    no_pass: Words = ""  # why there is no pass; empty where there is one
+    no_pass: Words = ""  # why there is no pass; empty if there is one
     no_bytes: Words = ""  # why the bytes are not known, although they were asked for
     compiles: Count = 0  # runs of a compiler or of its passes
 

@@ -87,21 +87,21 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
     """
 
     status: str
-    # why it was not tried; empty where it was
+    # why it was not tried; empty if it was
     why: Annotated[str, msgspec.Meta(max_length=MOST_WHY)] = ""
-    # head − base; None where a size is not known
+    # head − base; None if a size is not known
     moved_bytes: Amount | None = None
-    # head's code with base's values of `knobs`; None where it was not tried
+    # head's code with base's values of `knobs`; None if it was not tried
     bytes_after: Count | None = None
-    # head compiled alone − `bytes_after`; None where it was not tried
+    # head compiled alone − `bytes_after`; None if it was not tried
     restored_bytes: Amount | None = None
     # the smallest set of knobs that restores as much as all that differ; all where it
     # is refuted
     knobs: Knobs = ()
     others: Knobs = ()  # the knobs that differ, too, and are not needed
-    # False where the budget ended before every knob was left out once
+    # False if the budget ended before every knob was left out once
     is_smallest: bool = True
-    is_exact: bool = False  # True where head then has base's very code
+    is_exact: bool = False  # True if head then has base's very code
     compiles: Count = 0  # how many compiles of one executable the experiment took
 
     def __post_init__(self) -> None:
@@ -145,11 +145,11 @@ class Proof(Record, frozen=True):
     """
 
     status: str
-    # None where the experiment counts dispatch regions and not bytes
+    # None if the experiment counts dispatch regions and not bytes
     restored_bytes: Amount | None
     moved_bytes: Count
     members: Count  # how many dispatches of the root cause were tried themselves
-    why: str = ""  # why none was tried; empty where one was
+    why: str = ""  # why none was tried; empty if one was
 
 
 UNPROVED = Proof(status=NOT_TRIED, restored_bytes=0, moved_bytes=0, members=0)

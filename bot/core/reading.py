@@ -73,7 +73,7 @@ class Reading(Small, frozen=True):
 class Reader(NamedTuple):
     """A reader of one format; any bytes give a Reading or `MalformedBinary`, nothing else."""
 
-    # True where the first bytes say that this is the reader's format
+    # True if the first bytes say that this is the reader's format
     accepts: Callable[[bytes], bool]
     read: Callable[[bytes], Reading]
 
@@ -82,7 +82,7 @@ class ArtifactReading(Small, frozen=True):
     """A `.vmfb`: the four parts sum to `artifact_bytes`."""
 
     artifact_bytes: int
-    # executable_bytes, rodata_bytes: both None where the one cannot be told from the
+    # executable_bytes, rodata_bytes: both None if the one cannot be told from the
     # other; `unread` says why
     executable_bytes: int | None
     vm_bytes: int
@@ -95,7 +95,7 @@ class ArtifactReading(Small, frozen=True):
     unread: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError where the four parts cannot sum to the whole."""
+        """Raise ValueError if the four parts cannot sum to the whole."""
         parts = (
             self.executable_bytes,
             self.vm_bytes,
@@ -148,10 +148,10 @@ class Schedule(Record, frozen=True):
     # sum of all allocations of known size: what the compiler's statistics call
     # transient memory
     allocated_bytes: Count
-    # those kept in variables; None where a size is not known
+    # those kept in variables; None if a size is not known
     variable_bytes: Count | None
     dynamic_buffers: Count  # buffers, inputs included, whose size only a run tells
-    # the most that is held at once, of the other buffers; None where branches decide
+    # the most that is held at once, of the other buffers; None if branches decide
     program_memory_bytes: Count | None
 
 
@@ -168,7 +168,7 @@ class ProgramFacts(Record, frozen=True):
     # phase → digest of the whole program's IR at its end
     phases: Mapping[str, str] = {}
     sources: tuple[SourceText, ...] = ()
-    # what deduplication left behind; None where that is not known
+    # what deduplication left behind; None if that is not known
     families: tuple[Family, ...] | None = None
     sites: tuple[Site, ...] = ()
     # operations, places: as `bot.core.program.Program` has them; None and empty without
@@ -227,7 +227,7 @@ class Products(Small, frozen=True):
     # the static library that holds the machine code in place of the artifact; it is
     # among `objects`, too
     library: bytes | None = None
-    # text of `--stack-usage-file`; None where the compiler has no such option or the
+    # text of `--stack-usage-file`; None if the compiler has no such option or the
     # target no frames
     stack_usage: str | None = None
     statistics: str | None = None  # text of `--iree-scheduling-dump-statistics-file`

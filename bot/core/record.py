@@ -50,7 +50,7 @@ class Spread(NamedTuple):
     high: int
 
 
-Value = int | Spread | None  # an amount, a range of it, or None where it is not known
+Value = int | Spread | None  # an amount, a range of it, or None if it is not known
 
 
 def spread(values: Iterable[int]) -> Value:
@@ -71,7 +71,7 @@ def ends(value: int | Spread) -> tuple[int, int]:
 
 
 def difference(base: Value, head: Value) -> Value:
-    """Return head − base, for all that they may be; None where either is not known."""
+    """Return head − base, for all that they may be; None if either is not known."""
     if base is None or head is None:
         return None
     base_low, base_high = ends(base)

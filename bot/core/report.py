@@ -18,7 +18,7 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 
     rule: str  # in words (`--base 3.11.0`, `snapshot of the base commit`)
     sha: str | None = always(None)
-    # how many commits the baseline is older than the base; None where that has no
+    # how many commits the baseline is older than the base; None if that has no
     # meaning
     distance: Count | None = always(None)
 
@@ -26,9 +26,9 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 class Adoption(Small, frozen=True):
     """A change with nothing to be compared with: base has no configuration or compiler."""
 
-    file: str  # the configuration's path in the repository; empty where it is not known
+    file: str  # the configuration's path in the repository; empty if it is not known
     # why base has no compiler, as a clause: its pin names a release that does not
-    # exist; empty where base has no configuration
+    # exist; empty if base has no configuration
     no_compiler: str = ""
 
 
@@ -42,16 +42,16 @@ class Report(Small, frozen=True):
     verdict: Verdict
     report_id: str = "default"  # names the comment that this report updates
     notes: tuple[str, ...] = ()  # what broke or was left out while the report was made
-    # what the comment remembers, as a hidden line; empty where there is no comment to
+    # what the comment remembers, as a hidden line; empty if there is no comment to
     # come back to
     state_line: str = ""
-    resolved: bool = False  # True where an earlier alarm of the comment is gone
+    resolved: bool = False  # True if an earlier alarm of the comment is gone
     # label and URL, for the end of the comment; only https is ever drawn as a link
     links: tuple[tuple[str, str], ...] = ()
-    # True where the pull request's own run measured, so that a hostile one could have
+    # True if the pull request's own run measured, so that a hostile one could have
     # made up the numbers
     untrusted: bool = False
-    # what broke in the analysis, in one line; empty where nothing did. The report is
+    # what broke in the analysis, in one line; empty if nothing did. The report is
     # then incomplete.
     broke: str = ""
     # why a cell changed; every cell that both sides measured and that is not the same
@@ -60,12 +60,12 @@ class Report(Small, frozen=True):
     root_causes: tuple[RootCause, ...] = ()
     # the models whose text changed, and those that one side alone has
     edits: tuple[ModelEdit, ...] = ()
-    adoption: Adoption | None = None  # None where base has a configuration
-    # of compiler options; empty where nobody could ask for them
+    adoption: Adoption | None = None  # None if base has a configuration
+    # of compiler options; empty if nobody could ask for them
     changed_defaults: tuple[TriedDefault, ...] = ()
-    # of the builds that fail the check; None where nobody asked to run artifacts
+    # of the builds that fail the check; None if nobody asked to run artifacts
     run_times: RunTimes | None = None
     # where `report.html` can be read, an https address, so that the comment links to
-    # its cells, dispatches and root causes; empty where it is nowhere but in an
+    # its cells, dispatches and root causes; empty if it is nowhere but in an
     # artifact
     page: str = ""

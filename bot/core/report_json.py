@@ -155,7 +155,7 @@ _T = TypeVar("_T")
 
 
 class Both(msgspec.Struct, Generic[_T], frozen=True):
-    """What base and head have; None where the side has none."""
+    """What base and head have; None if the side has none."""
 
     base: _T | None
     head: _T | None

@@ -49,19 +49,19 @@ class BuildRun(Record, frozen=True, omit_defaults=True):
 
     model: Text
     target: Text
-    # whether head's artifact gave the outputs of base's; None where that is not known
+    # whether head's artifact gave the outputs of base's; None if that is not known
     equal: bool | None = always(None)
     # on what inputs the outputs were compared, or why they were not
     equal_note: Note = ""
     time: TimeRatio | None = always(None)
-    # why there is no run time; empty where there is one
+    # why there is no run time; empty if there is one
     time_note: Note = ""
 
 
 class RunTimes(Record, frozen=True):
     """What running the artifacts of a comparison gave, as `run_times` of `report.json` has it."""
 
-    # the processor and the runtime, in one line; empty where nothing was run
+    # the processor and the runtime, in one line; empty if nothing was run
     machine: Note
     # the failing builds, the worst first
     builds: Annotated[tuple[BuildRun, ...], msgspec.Meta(max_length=MOST_ROWS)]

@@ -26,7 +26,7 @@ class Run(Small, frozen=True):
     In a fold audit, it is a folded artifact beside the unfolded program's.
     """
 
-    # whether it gave the outputs of the reference's; None where they were not compared
+    # whether it gave the outputs of the reference's; None if they were not compared
     equal: bool | None = None
     equal_note: str = ""  # on what inputs, or why they were not
     # CPU time of the reference's artifact (before) and of its own (after); None with

@@ -68,7 +68,7 @@ class Dispatch(Kernel, frozen=True):
     name: str
     # what its main operation is: matmul, conv, reduction, elementwise, pack, …
     kind: str = always("other")
-    # dispatch sites that launch it; None where the program's IR could not be read
+    # dispatch sites that launch it; None if the program's IR could not be read
     sites: Count | None = None
     # sum of stack allocations, what the compiler's own gate checks
     alloca_bytes: Count | None = None
@@ -135,7 +135,7 @@ class Cell(Record, frozen=True, omit_defaults=True):
     compiles: Count = always(1)
     # the other outcomes of a non-deterministic build
     others: tuple[CompileOutcome, ...] = always(())
-    # what the target-independent IR says; None where it could not be read
+    # what the target-independent IR says; None if it could not be read
     program: ProgramInJson | None = always(None)
     families: tuple[Family, ...] = always(())
     # name of a part (`bot.core.metrics`) → its bytes, which sum to the artifact; empty
@@ -192,7 +192,7 @@ class CompilerInfo(Record, frozen=True, omit_defaults=True):
     """Which compiler measured a side."""
 
     version: str  # as `iree-compile --version` gives it (`3.13.0rc20261016`)
-    revision: str  # the source revision it was built from; empty where it does not say
+    revision: str  # the source revision it was built from; empty if it does not say
     digest: str  # SHA-256 (hex) over all files of the compiler that a measurement runs
     spec: str = always("")  # the SPEC as the user gave it, without directories
     metrics: OwnMetrics = ()  # those of its own, as the configuration declares them
@@ -266,7 +266,7 @@ class ModelEdit(Record, frozen=True):
     """One model whose text differs between base and head."""
 
     model: str
-    # base, head: SHA-256 (hex) of its text; None where the side does not have the model
+    # base, head: SHA-256 (hex) of its text; None if the side does not have the model
     base: str | None
     head: str | None
     # operation → head − base, only of counts that differ; None if a side was not

@@ -51,7 +51,7 @@ class Places(Small, frozen=True):
 
     # HTTPS pages and directories that name wheels, in order
     find_links: tuple[str, ...] = ()
-    no_index: bool = False  # True where only those count, and not the index
+    no_index: bool = False  # True if only those count, and not the index
     project: str = PROJECT  # the compiler's name on the index
     # (release, digest such as `sha256:…`) that a requirements file allows for the
     # release's wheel
@@ -250,7 +250,7 @@ def short_name(spec: str) -> str:
 def requirement_of(line: str) -> str:
     """Return the requirement in a line of a requirements file.
 
-    What may follow it is left out. Empty where the line has none.
+    What may follow it is left out. Empty if the line has none.
     """
     return _AFTER.sub("", line, count=1).strip()
 

@@ -30,7 +30,7 @@ class PhaseText(Record, frozen=True, omit_defaults=True):
 
     plain: str = ""
     generic: str = ""  # in the form that all releases spell alike
-    why: _Reason = ""  # why there is none; empty where there is one
+    why: _Reason = ""  # why there is none; empty if there is one
 
     def __post_init__(self) -> None:
         """Raise ValueError unless there is either IR or a reason."""
@@ -47,7 +47,7 @@ class Bitcode(Record, frozen=True, omit_defaults=True):
 
     control: Rung
     data: _Hex = ""
-    why: _Reason = ""  # why there is none; empty where there is one
+    why: _Reason = ""  # why there is none; empty if there is one
 
     def __post_init__(self) -> None:
         """Raise ValueError unless there is either bitcode or a reason."""
@@ -68,7 +68,7 @@ class StoredDispatch(Record, frozen=True, omit_defaults=True):
     end: Rung  # compiled alone; no bytes where these are not those of the artifact
     end_same: bool | None = None  # as `Ladder.base_same`
     respelled_bytes: Amount = 0  # as `Climb.respelled_bytes`
-    bitcode: Bitcode | None = None  # None where llvm-cpu does not compile it
+    bitcode: Bitcode | None = None  # None if llvm-cpu does not compile it
 
     @property
     def key(self) -> CellKey:

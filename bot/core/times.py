@@ -22,7 +22,7 @@ class CompileTimes(Small, frozen=True):
 
     phases: Mapping[str, int] = {}  # name → microseconds, in the compiler's order
     passes: Mapping[str, int] = {}  # name → microseconds, the longest first
-    reason: str = ""  # why something is missing; empty where nothing is
+    reason: str = ""  # why something is missing; empty if nothing is
 
 
 def phases_us(started_ns: int, ended_ns: Mapping[str, int]) -> dict[str, int]:

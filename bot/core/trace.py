@@ -45,9 +45,9 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
     # the passes that changed which operations there are, in order
     steps: tuple[PassStep, ...]
-    # why there are none, or why they end early; empty where the trace is whole
+    # why there are none, or why they end early; empty if the trace is whole
     why: str = ""
-    # whether the traced compile made the code that is in the artifact; None where that
+    # whether the traced compile made the code that is in the artifact; None if that
     # is not known
     same_code: bool | None = None
     # of a dispatch that the other side lacks, what that side's passes did at the same
@@ -162,7 +162,7 @@ class Parting:
     is_late: bool = False
     # passes over the program leave another number of dispatches at the same places
     forms_otherwise: bool = False
-    # the experiment that names the pass; None where none does. `at` is None where the
+    # the experiment that names the pass; None if none does. `at` is None if the
     # pass changes no operation here.
     formed: ProgramProof | None = None
 

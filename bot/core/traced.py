@@ -38,10 +38,10 @@ class Traced:
     # the experiment on the program of a dispatch that is formed otherwise; None where
     # there is none
     formed: ProgramProof | None = None
-    # the experiment with base's configuration; None where the configurations are equal,
+    # the experiment with base's configuration; None if the configurations are equal,
     # or a compiler is not here
     proof: KnobProof | None = None
     # the experiment that divides the MLIR part, and the counts of both code generators;
-    # None where their phase carries little of the change, or a compiler is not here
+    # None if their phase carries little of the change, or a compiler is not here
     pass_proof: PassProof | None = None
     machine: MachinePasses | None = None

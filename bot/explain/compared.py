@@ -32,9 +32,9 @@ class Compared:
     head: IndexedCell
     matches: tuple[Match, ...]
     pairs: Sequence[tuple[Dispatch, Dispatch]]  # entry points that have a partner
-    same_model: bool  # True where the model's text is the same on both sides
-    same_command: bool  # True where compiler and flags are
-    # base_census, head_census: what their sites launch; nothing where either program is
+    same_model: bool  # True if the model's text is the same on both sides
+    same_command: bool  # True if compiler and flags are
+    # base_census, head_census: what their sites launch; nothing if either program is
     # not known, or both are the same as far as their digests tell
     base_census: Census
     head_census: Census
@@ -47,7 +47,7 @@ class Compared:
     def structure_moved(self, structure: str) -> int | None:
         """Return how many executables of a structure head has more than base.
 
-        None where the sides have no sites of it, or not as many.
+        None if the sides have no sites of it, or not as many.
         """
         base_sites = self.base_census.structures[structure]
         head_sites = self.head_census.structures[structure]

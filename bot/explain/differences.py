@@ -30,7 +30,7 @@ _OPERAND = re.compile(r", (?=%|affine_map<)")
 def unified(base_text: str, head_text: str) -> tuple[str, ...]:
     """Return the unified diff of two texts.
 
-    Empty where they are equal. It has at most LINES, and one that counts the others.
+    Empty if they are equal. It has at most LINES, and one that counts the others.
     """
     if base_text == head_text:
         return ()

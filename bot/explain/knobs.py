@@ -109,7 +109,7 @@ def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
 def _moved_numbers(
     base: tuple[str, ...], head: tuple[str, ...]
 ) -> list[tuple[str, str]] | None:
-    """Return the pairs of numbers that differ; None where not only numbers do."""
+    """Return the pairs of numbers that differ; None if not only numbers do."""
     base_text = "; ".join(base)
     head_text = "; ".join(head)
     is_same = _NUMBER.sub("0", base_text) == _NUMBER.sub("0", head_text)

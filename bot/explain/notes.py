@@ -103,7 +103,7 @@ def _note_without_source(match: Match, story: Story) -> str:
 
 
 def _sites_words(base: Dispatch, head: Dispatch) -> str:
-    """Return `2 → 3 dispatch sites`; empty where both have as many."""
+    """Return `2 → 3 dispatch sites`; empty if both have as many."""
     if base.sites == head.sites:
         return ""
     before = "?" if base.sites is None else base.sites
@@ -114,7 +114,7 @@ def _sites_words(base: Dispatch, head: Dispatch) -> str:
 def _made_late(match: Match, compared: Compared) -> str:
     """Say that the compiler made a dispatch after it formed all others.
 
-    Empty where it did not. The phase that has the formed dispatches does not have this
+    Empty if it did not. The phase that has the formed dispatches does not have this
     dispatch. Data tiling makes such dispatches, which encode tensors.
     """
     kinds = set[str]()

@@ -76,7 +76,7 @@ def _reason(cell: Cell, field: str) -> str:
 
 
 def _phase_differs(compared: Compared, phase: str) -> bool | None:
-    """Return whether a phase's IR differs; None where a side does not have it."""
+    """Return whether a phase's IR differs; None if a side does not have it."""
     if compared.base.program is None or compared.head.program is None:
         return None
     base_digest = compared.base.program.phases.get(phase)
@@ -89,7 +89,7 @@ def _phase_differs(compared: Compared, phase: str) -> bool | None:
 def _input(compared: Compared) -> Cause | None:
     """Return the cause `input`.
 
-    None where one text gave programs that differ, and that later phases made equal
+    None if one text gave programs that differ, and that later phases made equal
     again.
     """
     if not _phase_differs(compared, "input"):

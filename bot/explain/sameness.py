@@ -35,7 +35,7 @@ def same_numbers(base: Dispatch, head: Dispatch) -> bool:
 def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
     """Return whether the configuration differs.
 
-    None where it was not read on a side.
+    None if it was not read on a side.
     """
     if base.strategy is None or head.strategy is None:
         return None

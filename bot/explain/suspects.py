@@ -476,7 +476,7 @@ def _look(
 
 
 def _unnamed_revision(base: str, head: str) -> str:
-    """Say which compiler does not name its source commit; empty where both do."""
+    """Say which compiler does not name its source commit; empty if both do."""
     for side, revision in (("base", base), ("head", head)):
         if not _SHA.fullmatch(revision):
             return (

@@ -101,7 +101,7 @@ class Alarm:
     title: str  # its heading, one of TITLES
     # as a table: one for each finding, one for builds that fail to compile alike
     rows: tuple[Row, ...]
-    grouped: Row = ()  # one row for all findings; empty where there is only one
+    grouped: Row = ()  # one row for all findings; empty if there is only one
 
 
 class AlarmGroup(NamedTuple):

@@ -130,7 +130,7 @@ class Card:
     state: str  # one of STATES; `said`: in words
     said: str
     grid: GridCell  # its symbols, level and address
-    artifact: str  # base → head; `ratio`: how much more, empty where that is not known
+    artifact: str  # base → head; `ratio`: how much more, empty if that is not known
     ratio: str
     css: str
     # size, moved: of head (or base without one) and the change, in bytes, for who sorts
@@ -327,7 +327,7 @@ def _failures(delta: CellDelta) -> Iterator[Fold]:
 def _cause_shares(facts: Facts, key: CellKey) -> Phrase:
     """Return the shares of the largest root causes in a build's change.
 
-    Empty where no root cause of the page is among the largest.
+    Empty if no root cause of the page is among the largest.
     """
     sizes = facts.causes.get(key, ())
     total = sum(size for size, _ in sizes)

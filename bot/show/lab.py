@@ -398,7 +398,7 @@ def _ran(lab: Lab) -> Iterator[str]:
 
 
 def _is_compared(run: Run) -> bool:
-    """Return True where the outputs of a run were compared with those of another."""
+    """Return True if the outputs of a run were compared with those of another."""
     if run.price:
         return True
     return run.equal is not None and run.equal_note != SAME
@@ -436,7 +436,7 @@ def tables(lab: Lab, lab_sums: Sequence[Sums]) -> tuple[list[Table], list[Table]
 
 
 def _is_run(total: Sums) -> bool:
-    """Return True where artifacts were run, so that there are times to show."""
+    """Return True if artifacts were run, so that there are times to show."""
     return any(total.run(*key).price for key in total.cells)
 
 

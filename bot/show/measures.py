@@ -60,7 +60,7 @@ class TargetMeasures:
 
     name: str  # the short name of the target; empty for all targets
     size: Total
-    # base and head, over the builds that have both; None where none has
+    # base and head, over the builds that have both; None if none has
     executables: tuple[Value, Value] | None
     memory: tuple[LargestChange, ...] = ()
 

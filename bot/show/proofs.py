@@ -176,7 +176,7 @@ def _noun(net_bytes: int, absolute_bytes: int) -> str:
 
 
 def _of(proof: Proof, dispatches: int) -> str:
-    """Return how many of the dispatches were tried; empty where all were."""
+    """Return how many of the dispatches were tried; empty if all were."""
     if proof.members >= dispatches:
         return ""
     return f" ({proof.members:,} of {plural(dispatches, 'dispatch')} tried)"

@@ -544,7 +544,7 @@ def skeleton(
 
     `templates_dir`: the user's templates, whose files are searched before the default
     ones. `styles`, `scripts`: names of files below the templates, added after the
-    shared ones. `charts`: True where a script draws charts. The library is then carried
+    shared ones. `charts`: True if a script draws charts. The library is then carried
     as text, which `page/charts.js` runs when it is needed.
 
     Raises:

@@ -424,7 +424,7 @@ def _next(facts: Facts, groups: Sequence[AlarmGroup], view: View) -> Fold:
 
 
 def _next_step(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
-    """Return what a reader should do; empty where the report does not know it."""
+    """Return what a reader should do; empty if the report does not know it."""
     report = facts.report
     status = report.verdict.status
     if status == "fail":

@@ -131,7 +131,7 @@ def cause_title(cause_text: str, cause: str | None, to: str = "") -> Phrase:
 
 
 def _pass_title(text: str, to: str) -> Phrase:
-    """Return what a pass does now; empty where the cause is no pass."""
+    """Return what a pass does now; empty if the cause is no pass."""
     lead = Span("Pass", "strong", to)
     formed = _FORMS.fullmatch(text)
     if formed:
@@ -152,7 +152,7 @@ def _pass_title(text: str, to: str) -> Phrase:
 
 
 def _setting_title(text: str, to: str) -> Phrase:
-    """Return which setting of dispatches has another value; empty where none has."""
+    """Return which setting of dispatches has another value; empty if none has."""
     turned = _TURNS.fullmatch(text)
     if not turned:
         return ()
@@ -167,7 +167,7 @@ def _setting_title(text: str, to: str) -> Phrase:
 
 
 def _model_title(text: str, to: str) -> Phrase:
-    """Return which model was edited; empty where none was."""
+    """Return which model was edited; empty if none was."""
     model = text.removesuffix(" itself changed")
     if model == text:
         return ()
@@ -277,7 +277,7 @@ def unexplained_words(facts: Facts) -> str:
 
 
 def _is_shared(root: RootCause) -> bool:
-    """Return True where a pass was printed for another target only.
+    """Return True if a pass was printed for another target only.
 
     This is so of some of the root cause's dispatches.
     """
@@ -415,7 +415,7 @@ def _example(facts: Facts, example: Example) -> Phrase:
 def example_address(facts: Facts, example: Example) -> str:
     """Return the address of an example's dispatch.
 
-    Empty where it names none, or none that is known to have changed.
+    Empty if it names none, or none that is known to have changed.
     """
     explanation = facts.report.explanations.get(example.key)
     if not explanation:

@@ -39,7 +39,7 @@ class RunRows(NamedTuple):
     """Rows for the table of failing builds."""
 
     by_build: Mapping[CellKey, tuple[Row, ...]]
-    summary: Row = ()  # one row for all of them; empty where nothing was run
+    summary: Row = ()  # one row for all of them; empty if nothing was run
 
 
 NO_ROWS = RunRows({})
@@ -209,7 +209,7 @@ def static_words(backend: str, delta: CellDelta) -> str:
 
 
 def _occupancy_words(backend: str, cell: Cell, registers: str) -> str:
-    """Return `7 of 8 waves of a SIMD unit`; empty where it does not follow from the registers."""
+    """Return `7 of 8 waves of a SIMD unit`; empty if it does not follow from the registers."""
     count = cell.value(registers)
     if count is None or cell.others:
         return ""

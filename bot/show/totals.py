@@ -17,7 +17,7 @@ class Total:
 
     target: str  # the short name; empty for all targets
     cells: int  # how many were measured on both sides; the sums are over these
-    # base, head: sums in bytes; None where there is no such cell
+    # base, head: sums in bytes; None if there is no such cell
     base: Value
     head: Value
     # larger, smaller: how many of them grew and shrank
@@ -26,7 +26,7 @@ class Total:
     unsure: int = 0  # of how many that is open, as the compiler does not repeat itself
     planned: int = 0  # how many there are, but for those that are left out on purpose
     broken: int = 0  # how many of them are newly broken
-    # True where a build is new, gone, fixed, newly failing or not measured
+    # True if a build is new, gone, fixed, newly failing or not measured
     states_changed: bool = False
 
     @property
@@ -92,7 +92,7 @@ def sum_of(target: str, deltas: Sequence[CellDelta]) -> Total:
 
 
 def _is_state_change(delta: CellDelta) -> bool:
-    """Return True where a build is new, gone, fixed, newly failing or not measured."""
+    """Return True if a build is new, gone, fixed, newly failing or not measured."""
     if delta.state in ("same", "changed") or delta.excused:
         return False
     return not broken_alike(delta)

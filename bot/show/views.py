@@ -30,10 +30,10 @@ class View:
     dispatches: int = 0
     diff_lines: int = 0
     every: bool = False  # True on a page, which has what did not change, too
-    # False where a root cause is one sentence; each target's part and its largest delta
+    # False if a root cause is one sentence; each target's part and its largest delta
     # are in a fold
     details: bool = True
-    # True where nothing can be opened, and where commands are not copied from
+    # True if nothing can be opened, and where commands are not copied from
     terminal: bool = False
 
 

@@ -156,7 +156,7 @@ def by_cause(explanation: Explanation) -> str:
     """Return the bytes of each cause: `strategy +57,000 B, VM bytecode +12 B`.
 
     Bytes that no dispatch's code explains are named by the part of the artifact that
-    they are in. Empty where there are fewer than two causes.
+    they are in. Empty if there are fewer than two causes.
     """
     sizes: dict[str, int] = {}
     for cause, size in explanation.waterfall.items():

@@ -39,7 +39,7 @@ def bisect(
     """Find the first bad candidate, and report its step.
 
     `good_bad`: SPECs of both ends; `limit`: what is bad is above it; `among`: what lies
-    between, in order, nothing where that can be found out.
+    between, in order, nothing if that can be found out.
 
     Raises:
         UsageError: the ends are the same, swapped, or of no row; or not one cell is
@@ -85,7 +85,7 @@ def bisect(
 
 
 def _require_value(end: str, name: str, values: Sequence[int], reason: str) -> None:
-    """Raise NoVerdict where an end has no value."""
+    """Raise NoVerdict if an end has no value."""
     if not values:
         raise NoVerdict(
             f"{end} has no value: {reason[:200]}", where=name, hint="name another one"

@@ -27,7 +27,7 @@ class Search:
 
     metric: Metric
     specs: Sequence[str]
-    backward: bool  # True where GOOD is the newer end
+    backward: bool  # True if GOOD is the newer end
     work: Work
     # place → what was measured there; of both ends from the start
     snapshots: dict[int, Snapshot]
@@ -37,7 +37,7 @@ class Search:
     candidates: dict[int, Candidate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise UsageError where more or less than one cell is meant."""
+        """Raise UsageError if more or less than one cell is meant."""
         keys = set[CellKey]()
         for side in self.snapshots.values():
             keys.update(cell.key for cell in side.cells)

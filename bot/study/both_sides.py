@@ -108,7 +108,7 @@ def _refuse_missing(
     works: Mapping[str, Work],
     named: Mapping[str, tuple[Sought, str]],
 ) -> None:
-    """Raise UsageError where nobody names the compiler of a side."""
+    """Raise UsageError if nobody names the compiler of a side."""
     missing = [side for side, (sought, _) in named.items() if not sought.spec]
     if not missing:
         return
@@ -127,7 +127,7 @@ def _refuse_missing(
 
 
 def _refuse_changed_snapshot(request: Request, head: str) -> None:
-    """Raise UsageError where flags or configuration are tried on a snapshot."""
+    """Raise UsageError if flags or configuration are tried on a snapshot."""
     if is_snapshot(head) and (request.tried or "head" in request.configs):
         problem = (
             "is a finished snapshot, so flags and configuration cannot be changed on it"

@@ -27,7 +27,7 @@ class Commit:
     config_path: Path  # the configuration, in `tree`
     config: Config
     repository: Repository
-    # False where the configuration comes from outside the commit
+    # False if the configuration comes from outside the commit
     brings_configuration: bool
 
     @contextmanager

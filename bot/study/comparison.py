@@ -122,7 +122,7 @@ def no_verdict(report: Report, out: Path) -> NoVerdict:
 
 
 def _why_uncompared(report: Report) -> str:
-    """Return why measured builds could not be compared, empty where nobody knows."""
+    """Return why measured builds could not be compared, empty if nobody knows."""
     reason = nothing_in_common(report.base, report.head)
     if reason:
         return reason

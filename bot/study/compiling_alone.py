@@ -40,7 +40,7 @@ class AloneCode:
     """The code of one entry point whose executable was compiled by itself."""
 
     code_bytes: int
-    # digest of the code up to names, as `Dispatch.code`; None where it is not known
+    # digest of the code up to names, as `Dispatch.code`; None if it is not known
     code: str | None
 
 
@@ -167,7 +167,7 @@ def run_in(
 ) -> Failure | None:
     """Run the compiler, or a program beside it, in a directory.
 
-    Return why it failed, None where it did not.
+    Return why it failed, None if it did not.
 
     The program leaves its temporary files in `tmp` of the directory. Raises OSError if
     it cannot be started.

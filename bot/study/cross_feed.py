@@ -30,10 +30,10 @@ class Feed(Protocol):
         """Return the piece with all passes."""
 
     def bytes_at(self, place: int) -> int | None:
-        """Return the code bytes at a cut; None where the cut is not usable."""
+        """Return the code bytes at a cut; None if the cut is not usable."""
 
     def carried(self, piece: Piece) -> int | None:
-        """Return the bytes that a piece carries; None where a cut at its ends is not usable."""
+        """Return the bytes that a piece carries; None if a cut at its ends is not usable."""
 
 
 class CrossFeed:
@@ -85,7 +85,7 @@ class CrossFeed:
         }
 
     def bytes_at(self, place: int) -> int | None:
-        """Return the code bytes at a cut; None where the cut is not usable."""
+        """Return the code bytes at a cut; None if the cut is not usable."""
         if place not in self._bytes_by_place:
             code = self._code_at(self._cuts[place])
             if isinstance(code, Failure):
@@ -96,7 +96,7 @@ class CrossFeed:
         return self._bytes_by_place[place]
 
     def carried(self, piece: Piece) -> int | None:
-        """Return the bytes that a piece carries; None where a cut at its ends is not usable."""
+        """Return the bytes that a piece carries; None if a cut at its ends is not usable."""
         before = self.bytes_at(piece.start)
         behind = self.bytes_at(piece.end)
         if before is None or behind is None:

@@ -104,7 +104,7 @@ def answer_of(
 ) -> _Answer:
     """Return the worker's answer to a request.
 
-    Raises MalformedBinary where there are no bindings, or the answer is an error.
+    Raises MalformedBinary if there are no bindings, or the answer is an error.
     """
     if (answer := bindings.ask(op, **request)) is None:
         raise MalformedBinary(

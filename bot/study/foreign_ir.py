@@ -66,7 +66,7 @@ class NamedText:
 
     name: str
     text: str  # as its compiler prints it, without aliases
-    # in the form that all releases spell alike; empty where nobody asks for it
+    # in the form that all releases spell alike; empty if nobody asks for it
     generic: str = ""
 
 
@@ -79,7 +79,7 @@ def run_tool(
 ) -> Failure | None:
     """Run a program that lies beside the compiler.
 
-    Return why it failed, None where it did not.
+    Return why it failed, None if it did not.
     """
     program = setup.toolchain.binary.with_name(name)
     if not program.is_file():

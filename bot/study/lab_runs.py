@@ -35,7 +35,7 @@ def timed_runs(
 ) -> tuple[str, Runs]:
     """Run the cells; nothing else runs beside it, as it takes times.
 
-    Returns the machine in one line, empty where nothing was run, and the runs.
+    Returns the machine in one line, empty if nothing was run, and the runs.
     """
     runs = Runs()
     runtime = installed()

@@ -65,7 +65,7 @@ class _Measured:
     side: LadderSide
     texts: Mapping[str, str | Failure]  # at every phase
     end: AloneCode | Failure  # compiled alone
-    linker_flags: tuple[str, ...] | None  # None where llvm-cpu does not compile it
+    linker_flags: tuple[str, ...] | None  # None if llvm-cpu does not compile it
     bitcode: bytes | Failure
 
 

@@ -60,7 +60,7 @@ class Wanted:
     both_orders: bool
     # whether head is also compiled with base's configuration, value by value
     with_proof: bool
-    # why there can be one order alone; empty where there can be both
+    # why there can be one order alone; empty if there can be both
     one_order_why: str = ""
 
     @property

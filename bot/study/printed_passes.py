@@ -180,7 +180,7 @@ def compile_printing(
     directory: Path,
     keeping: Keeping = bytes,
 ) -> str:
-    """Compile to `directory`; why that failed, empty where it did not."""
+    """Compile to `directory`; why that failed, empty if it did not."""
     (directory / "tmp").mkdir()
     make_room_for_library(flags, directory)
     outcome = run(

@@ -166,7 +166,7 @@ def phase_before(phase: str) -> str:
 
 
 def with_device_of(text: str, own_text: str) -> str | None:
-    """Return a program with the device of another text of it; None where either has not just one.
+    """Return a program with the device of another text of it; None if either has not just one.
 
     A device names the features of its processor, and releases name them differently.
     """

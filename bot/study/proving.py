@@ -177,7 +177,7 @@ def prove_with(
 def why_other_code(alone_code: AloneCode, head: Dispatch, moved_bytes: int) -> str:
     """Say that head compiled alone has another size than in the artifact.
 
-    Empty where it has not, or where only the names in the same code are longer.
+    Empty if it has not, or where only the names in the same code are longer.
     """
     head_bytes = head.code_bytes or 0
     is_same_code = head.code is not None and alone_code.code == head.code
@@ -205,7 +205,7 @@ def proof_after(
 
 
 def moved_code_bytes(base: Dispatch, head: Dispatch) -> int | None:
-    """Return head − base; None where a size is not known."""
+    """Return head − base; None if a size is not known."""
     if base.code_bytes is None or head.code_bytes is None:
         return None
     return head.code_bytes - base.code_bytes

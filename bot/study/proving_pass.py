@@ -100,7 +100,7 @@ class Found:
     """The piece that carries most bytes."""
 
     piece: Piece
-    is_smallest: bool  # False where the budget ended before it was divided further
+    is_smallest: bool  # False if the budget ended before it was divided further
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,9 @@ class _Candidate:
     """A range that carries most in one order, with what it carries in both."""
 
     found: Found
-    # base's IR in head's passes; None where it could not be measured
+    # base's IR in head's passes; None if it could not be measured
     forward: _Share | None
-    # head's IR in base's passes; None where it could not be measured
+    # head's IR in base's passes; None if it could not be measured
     backward: _Share | None
     needs_backward: bool  # whether base can run the rest of its passes
 
@@ -302,7 +302,7 @@ def _age(side: LadderSide) -> tuple[Sequence[int], Sequence[str], str]:
 
 
 def largest_piece(feed: Feed, has_budget: Callable[[], bool]) -> Found | None:
-    """Divide the largest piece again and again; None where no cut is usable."""
+    """Divide the largest piece again and again; None if no cut is usable."""
     moved_bytes = feed.carried(feed.whole)
     if not moved_bytes:
         return None

@@ -45,7 +45,9 @@ class FoundPass:
     """A pass that forms the regions, and what its experiment leaves."""
 
     proof: ProgramPassProof
-    flow: str  # head's program at `flow` with base's pass; empty where that does not compile
+    flow: (
+        str  # head's program at `flow` with base's pass; empty if that does not compile
+    )
     # digests of the regions that are as often there as on base, and were not before
     restored: frozenset[str]
 
@@ -169,7 +171,7 @@ def proved_pass(programs: Programs, cut: PhaseCut) -> FoundPass:
 
 
 def _better(first: FoundPass | None, second: FoundPass | None) -> FoundPass | None:
-    """Return what restores more regions; None where neither restores one."""
+    """Return what restores more regions; None if neither restores one."""
     candidates = [
         item
         for item in (first, second)
@@ -252,7 +254,7 @@ class _Phase:
         return list(places_by_name.values())[:_MOST_CANDIDATES]
 
     def tried_in_head(self, place: _Place) -> FoundPass | None:
-        """Run head's passes with one pass as base has it; None where that does not compile."""
+        """Run head's passes with one pass as base has it; None if that does not compile."""
         try:
             flow = self._flow_after(self._head_start, self._steps_with_base(place))
         except NoText:
@@ -300,7 +302,7 @@ class _Phase:
         return steps
 
     def found_by_halves(self, tried: Sequence[str]) -> FoundPass | None:
-        """Return the pass at the place where base's regions come; None where head alone refutes it.
+        """Return the pass at the place where base's regions come; None if head alone refutes it.
 
         Args:
             tried: passes that were tried in head already.

@@ -124,7 +124,7 @@ def _expanded(setup: CompileSetup, pipeline: str, directory: Path) -> tuple[str,
 def _ask(
     setup: CompileSetup, arguments: Sequence[str], directory: Path, stdout: Path
 ) -> Outcome | None:
-    """Run `iree-opt`; None where it cannot be started."""
+    """Run `iree-opt`; None if it cannot be started."""
     program = setup.toolchain.binary.with_name("iree-opt")
     try:
         return run(

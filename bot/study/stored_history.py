@@ -90,7 +90,7 @@ def last_stored(where: str, last: int, work: Work) -> StoredStudy:
 
 
 def _directory_of(where: str, choice: BaselineChoice) -> Path | None:
-    """Return the directory of the baselines; None where the data branch has them."""
+    """Return the directory of the baselines; None if the data branch has them."""
     if where == "data-branch":
         return None
     if where != CONFIGURED:

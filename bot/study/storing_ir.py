@@ -36,7 +36,7 @@ class WithIr(NamedTuple):
     """A side that others will be compared with when its compiler is gone."""
 
     snapshot: Snapshot  # names its IR by digest, where it has any
-    ir: bytes  # the file with it; empty where there is none
+    ir: bytes  # the file with it; empty if there is none
 
 
 class _Chosen(NamedTuple):

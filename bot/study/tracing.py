@@ -255,7 +255,7 @@ def side_tracers(
             bindings = stack.enter_context(
                 closing(working(plan.toolchain, resources.cancel))
             )
-            # the compiler itself is asked nothing where all is known
+            # the compiler itself is asked nothing if all is known
             setup = CompileSetup(plan.toolchain, session, bindings)
             importer = Importer(plan.toolchain, session)
             tracers[plan.label] = SideTracer(
