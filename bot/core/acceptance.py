@@ -163,7 +163,7 @@ def _growth_since(acceptance: Acceptance, now: Seen) -> int | None:
 
 
 def is_covered(then: Seen, now: Seen) -> bool:
-    """Return whether a finding is what was seen then, at the same value or a smaller one."""
+    """Return whether a finding was seen before, with this value or a larger one."""
     if replace(then, value=None) != replace(now, value=None):
         return False
     if now.value is None or then.value is None:

@@ -32,7 +32,7 @@ COMMANDS: Mapping[Verb, tuple[str, str]] = {
 }
 """Command → how it is written after the prefix, and what it does."""
 ANSWERED_APART: frozenset[Verb] = frozenset({"compare", "lab"})
-"""The commands whose result is a new comment, and not the report of the pull request."""
+"""The commands whose result is a new comment, not the pull request's report."""
 
 SIDES = ("base", "head")
 """Words for the two commits of the pull request, in place of a SPEC."""
@@ -66,8 +66,8 @@ class Typed(Record, frozen=True, omit_defaults=True):
 class Asked(Record, frozen=True):
     """A command of a person with write access, with the commits that it is about.
 
-    The job *gate* makes it. The jobs after it measure and report these commits, whatever is
-    pushed in between.
+    The job *gate* makes it. The jobs after it measure and report these commits, even if
+    other commits are pushed in between.
     """
 
     typed: Typed

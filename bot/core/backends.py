@@ -1,8 +1,7 @@
 """The table of target backends.
 
-A new one is a row here, and a target in `configs/default.yml`.
-
-A backend that is not in it, such as a plugin's, is measured as far as anything of it can be read.
+A new one is a row here, and a target in `configs/default.yml`. A backend that is not in
+it, such as a plugin's, is measured as far as its output can be read.
 """
 
 from __future__ import annotations

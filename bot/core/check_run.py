@@ -12,7 +12,7 @@ AnnotationLevel = Literal["notice", "warning", "failure"]
 
 
 class Annotation(Small, frozen=True):
-    """One line of a file of the pull request that a finding concerns; plain text, no Markdown."""
+    """One line of a pull request's file that a finding concerns; plain text."""
 
     path: str  # relative to the repository
     line: int

@@ -35,7 +35,7 @@ class Deduplication(Small, frozen=True):
 
     @property
     def folded(self) -> Value:
-        """Return how many regions deduplication folded into others; None with a reason."""
+        """Return how many regions deduplication folded into others; None has a reason."""
         if self.reason:
             return None
         return difference(self.executables, self.regions)
@@ -116,7 +116,7 @@ def _near_duplicates(cell: Cell, *, varies: bool) -> NearDuplicates:
 
 
 def code_sizes(cell: Cell) -> dict[str, int | None]:
-    """Return executable → code bytes of all its entry points; None if one is not known."""
+    """Return executable → code bytes of its entry points; None if one is not known."""
     sizes: dict[str, int | None] = {}
     for dispatch in cell.dispatches:
         before = sizes.get(dispatch.executable, 0)

@@ -25,7 +25,7 @@ class OptionDefaults(Record, frozen=True):
 
 
 class DefaultChange(Record, frozen=True):
-    """One option whose default is not the same on both sides, or is reported on one side only."""
+    """One option whose default differs between the sides, or that one side reports."""
 
     option: str
     # base, head: the default; None if the compiler has the option and does not

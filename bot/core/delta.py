@@ -43,7 +43,7 @@ def distinct(outcomes: Iterable[CompileOutcome]) -> tuple[CompileOutcome, ...]:
 
 
 def seen_values(cell: Cell) -> dict[str, tuple[int, ...]]:
-    """Return exact metric → its values, lowest first, where the command gave several."""
+    """Return exact metric → its values, lowest first, if the command gave several."""
     if not cell.others:
         return {}
     values = dict[str, set[int]]()
@@ -73,7 +73,7 @@ def value_of(cell: Cell, id_: str) -> Value:
 
 
 def numbers_repeat(outcomes: Outcomes) -> bool:
-    """Return whether each side always ended in the same way with the same exact metrics."""
+    """Return whether each side always ended in one way with the same exact metrics."""
     exact = set[str]()
     for side in outcomes:
         for outcome in side:
@@ -189,7 +189,7 @@ class MetricDelta(Small, frozen=True):
 
     @property
     def quantity(self) -> Metric:
-        """Return what the metric is: a row of the configuration, or of this program's table."""
+        """Return the metric: a row of the configuration, or of this program's table."""
         return self.own or METRIC_BY_ID[self.id]
 
     @property
@@ -217,7 +217,7 @@ class MetricDelta(Small, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Return whether both sides are known, and ranges leave open whether it grew or shrank."""
+        """Return whether both sides are known, but the sign of the change is not."""
         return self.seen is not None and self.change is None and None not in self.sides
 
     @property
@@ -232,7 +232,7 @@ class MetricDelta(Small, frozen=True):
 
     @property
     def least_alarming(self) -> MetricDelta:
-        """Return the largest base and the smallest head: nothing that was seen grew less."""
+        """Return the largest base and the smallest head: the least growth seen."""
         return self._between(-1, 0)
 
     @property

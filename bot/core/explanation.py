@@ -1,4 +1,4 @@
-"""Why a cell changed: its matched dispatches, the cause, and the components that moved."""
+"""The values that explain a cell: its matched dispatches, cause and components."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class PassChange(Record, frozen=True):
     experiment: str = ""
 
     def words(self, limit: int) -> str:
-        """Return `637 operations more (vector.extract +142, vector.broadcast +114 and 9 more)`."""
+        """Return `637 operations more (vector.extract +142, … and 9 more)`."""
         operations = operation_words(self.operations, limit, self.others) or OTHER_TYPES
         if not self.operations or not self.more:
             return operations
@@ -113,7 +113,7 @@ class PassChange(Record, frozen=True):
 
 PASS_OPERATIONS = 8
 EARLY_CAUSES = frozenset({"input", "fusion"})
-"""Causes of dispatches that differ before code generation, by passes over the program."""
+"""Causes of dispatches whose IR differs after the passes over the program."""
 
 
 class DispatchDelta(Small, frozen=True):
@@ -151,7 +151,7 @@ class DispatchDelta(Small, frozen=True):
 
 
 class ComponentDelta(Record, frozen=True):
-    """One component of the model on both sides; the parts of all components sum to the cell's."""
+    """One component of the model on both sides; all components sum to the cell."""
 
     name: str
     base: Amounts

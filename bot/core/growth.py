@@ -22,7 +22,7 @@ from bot.core.snapshot import Cell, CellKey
 from bot.core.study import Study, Variant
 
 WARNING_EXPONENT = 1.3
-"""From here on growth is a warning. Twice the layers then take about 2.5 times as much."""
+"""The least exponent of a warning: twice the layers take about 2.5 times as much."""
 FEWEST_FOR_INTERVAL = 3
 
 _T_QUANTILES = (

@@ -74,7 +74,10 @@ def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def canonical(value: Any) -> bytes:
-    """Return JSON with sorted keys, without blanks, in UTF-8: equal values give equal bytes."""
+    """Return JSON with sorted keys, without blanks, in UTF-8.
+
+    Equal values give equal bytes.
+    """
     return _ENCODER.encode(value)
 
 
@@ -190,7 +193,7 @@ class _Headed(msgspec.Struct):
 def require_schema(
     text: bytes | str, schema: str, noun: str, where: str, hint: str
 ) -> None:
-    """Raise InputError for text of another schema, and for a repeated key of an object."""
+    """Raise InputError for text of another schema, or with a repeated key."""
     actual = decoded(text, kind=_Headed, where=where, hint=hint, noun=noun).schema
     if actual != schema:
         if actual:

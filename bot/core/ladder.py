@@ -32,7 +32,7 @@ BACK_END = "back_end"
 UNDIVIDED = (SOURCE, CONFIGURATION, MLIR, BACK_END)
 
 INTERACTING_TENTHS = 1
-"""Phases interact where the two orders differ by more than so many tenths of the change."""
+"""Phases interact if the orders differ by more than so many tenths of the change."""
 PHASE_WORDS = {
     SOURCE: "source",
     CONFIGURATION: "configuration",
@@ -67,7 +67,7 @@ class Rung(Record, frozen=True, omit_defaults=True):
     why: Annotated[str, msgspec.Meta(max_length=MOST_REASON)] = ""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a rung with neither bytes nor a reason, and for one with both."""
+        """Raise ValueError unless a rung has either bytes or a reason."""
         if (self.code_bytes is None) != bool(self.why):
             raise ValueError("a rung has either code bytes or a reason")
 

@@ -13,7 +13,7 @@ NOT_LAYERED = f"the model has no lines between '{REPEAT}' and '{END}'"
 
 
 class NotLayered(ValueError):
-    """A text cannot be made for several layers; the argument is the reason, one line."""
+    """A text cannot be made for several layers; the argument is the reason."""
 
 
 def with_layers(text: str, layers: int) -> str:

@@ -1,7 +1,7 @@
-"""The machine instructions of a function after the same passes of both code generators.
+"""Compare the machine instructions of a function after passes of both code generators.
 
-Both compile the same bitcode. It is a measurement, and no proof: the first pass with other counts
-is where the code generators diverge.
+Both compile the same bitcode. It is a measurement, and no proof: the code generators
+diverge in the first pass with other counts.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{0,200}(?![\s\S])")]
 
 
 class Metric(Small, frozen=True):
-    """One measured quantity of a cell; every value is an integer and lower is better."""
+    """One measured quantity of a cell; its values are integers, and lower is better."""
 
     id: str  # the name in snapshots, reports and thresholds
     label: str
@@ -468,7 +468,7 @@ def code_words(text: str, backend: str) -> str:
 
 
 def metric_words(metric: Metric, backend: str) -> str:
-    """Return the name of a metric of a cell: its label, unless it is the size of text."""
+    """Return the name of a cell's metric: its label, unless it is the size of text."""
     if metric.id == "executable_bytes":
         return code_words(metric.label, backend)
     return metric.label

@@ -14,7 +14,7 @@ _LISTED = 12
 def near_or_known(
     typed: str, names: Sequence[str], short: Mapping[str, str] | None = None
 ) -> str:
-    """Return `did you mean 'bert'?`, or the list of known names where no name is near."""
+    """Return `did you mean 'bert'?`, or the list of known names if no name is near."""
     if near := nearest(typed, names, short):
         return f"did you mean {' or '.join(map(repr, near))}?"
     if len(names) > _LISTED:

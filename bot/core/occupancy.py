@@ -53,7 +53,7 @@ class Occupancy(NamedTuple):
 
 
 def device_of(backend: str, command: str) -> str:
-    """Return the device that a build's command names (`sm_80`); empty if it names none."""
+    """Return the device that a build's command names (`sm_80`); empty without one."""
     pattern = _TARGET.get(backend)
     if pattern is None:
         return ""

@@ -26,9 +26,9 @@ from bot.core.trace import (
 from bot.core.trace_rows import rows_of
 
 LEAST_SHARE = 1 / 8
-"""The least share of the end's difference after a pass at which the sides have parted."""
+"""The least share of the final difference that makes a pass the parting pass."""
 MOST_BEFORE = 1 / 4
-"""The part of a pass's difference that may be there before it, and has to stay after it."""
+"""The share of a pass's difference that may be there before it, and must stay."""
 
 NOT_TRACED = "not traced"
 NO_BUDGET = "not traced: compile budget used up"
@@ -66,7 +66,7 @@ A failed compile has its own words.
 
 
 def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
-    """Return the passes of both sides, and the one after which the sides have parted."""
+    """Return the passes of both sides, and the pass after which the sides have parted."""
     base, head = _with_other_target(base, head)
     reason = _why_untraced(base, head)
     if reason:
@@ -192,7 +192,7 @@ def _parting_at(rows: tuple[TraceRow, ...], place: int | None) -> Parting:
 
 
 def _apart_from(shares: Sequence[float]) -> int:
-    """Return the place from which on the sides stay apart, by a good part of the end's."""
+    """Return the place from which on at least LEAST_SHARE of the end's share remains."""
     for place in range(len(shares) - 1, -1, -1):
         if shares[place] < LEAST_SHARE * shares[-1]:
             return place + 1
@@ -200,7 +200,7 @@ def _apart_from(shares: Sequence[float]) -> int:
 
 
 def _is_in_llvm(row: TraceRow) -> bool:
-    """Return whether a row is of the machine code, or of operations of LLVM's dialect."""
+    """Return whether a row is of the machine code, or has operations of LLVM's dialect."""
     return row.level == MACHINE or any(name.startswith("llvm.") for name in row.apart)
 
 

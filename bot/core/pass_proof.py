@@ -18,7 +18,7 @@ HEAD_ALONE = "head"
 
 
 class PassCut(Record, frozen=True, omit_defaults=True):
-    """One measured cut: base's passes ran up to here, and head's passes ran on the result."""
+    """One measured cut: base's passes ran up to here, and head's passes after it."""
 
     # 0 is before the first pass; the last place is behind the last pass
     place: Count
@@ -29,8 +29,8 @@ class PassCut(Record, frozen=True, omit_defaults=True):
 class PassProof(Record, frozen=True, omit_defaults=True):
     """The experiments on one dispatch that divide its MLIR part among passes.
 
-    Bytes are of the dispatch's code. Growth is positive. So are `restored_bytes` of growth that
-    disappears with base's version of the passes.
+    Bytes are of the dispatch's code, and growth is positive. `restored_bytes` is
+    positive if growth disappears with base's version of the passes.
     """
 
     status: str
@@ -56,7 +56,7 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def passes(self) -> tuple[str, ...]:
-        """Return the passes of the range: head's, or base's where only base runs any."""
+        """Return the passes of the range: head's, or base's if head runs none there."""
         return self.head_passes or self.base_passes
 
     @property
@@ -86,7 +86,7 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def lone_passes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the passes of the range that only base runs, and those that only head runs."""
+        """Return the passes of the range that only base runs, and that only head runs."""
         base = Counter(self.base_passes)
         head = Counter(self.head_passes)
         return tuple((base - head).elements()), tuple((head - base).elements())
@@ -100,12 +100,12 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def bytes_before(self) -> int | None:
-        """Return the bytes of head's code with base's IR before the range; None if unmeasured."""
+        """Return the size of head's code with base's IR before the range, or None."""
         return self._ends()[0]
 
     @property
     def bytes_after(self) -> int | None:
-        """Return the bytes of head's code with base's IR behind the range; None if unmeasured."""
+        """Return the size of head's code with base's IR behind the range, or None."""
         return self._ends()[1]
 
     def _ends(self) -> tuple[int | None, int | None]:

@@ -80,7 +80,7 @@ def kept(
     selectors: Sequence[str],
     short: Mapping[str, str] | None = None,
 ) -> set[str]:
-    """Return the names that any of the selectors matches; all names without a selector."""
+    """Return the names that any selector matches; all names without a selector."""
     if not selectors:
         return set(names)
     return {name for selector in selectors for name in matching(names, selector, short)}
@@ -153,7 +153,7 @@ class Model(Small, frozen=True):
 
     @property
     def import_argv(self) -> tuple[str, ...]:
-        """Return the importer's options as they are given to it: with absolute paths."""
+        """Return the options for the importer, with absolute paths."""
         places = dict(self.import_places)
         return tuple(places.get(flag, flag) for flag in self.import_flags)
 
@@ -199,7 +199,7 @@ class PlannedCell(Small, frozen=True):
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """Return the flags that the compiler is given: the printed ones, with absolute paths."""
+        """Return the flags for the compiler: the printed ones, with absolute paths."""
         places = dict(self.places)
         return tuple(places.get(flag, flag) for flag in self.printed)
 

@@ -1,49 +1,46 @@
 """Judge the differences between two sides: the rules of the verdict.
 
-* Thresholds are ordered rules. For each cell and metric the first rule decides whose
-  metric, model and target globs (case counts) all match; the rules below it are not
-  looked at, whatever it says.
-* A rule has up to two levels, `warn` and `fail`. A level is exceeded where its change
-  or its limit is exceeded. The change is exceeded when head − base is greater than
-  `absolute` and greater than `relative` times the base; where only one of the two is
-  given, that one decides. The limit is exceeded when the head value is greater than
-  `limit`. Greater means strictly greater: growth of exactly 4 KiB does not exceed
-  `4KiB`.
+* Thresholds are ordered rules. For each cell and metric, the first rule decides whose
+  metric, model and target globs all match. Case counts. The rules below it are ignored.
+* A rule has up to two levels, `warn` and `fail`. A level is exceeded if its change or
+  its limit is exceeded.
+* The change is exceeded if head − base is greater than `absolute` and greater than
+  `relative` times the base. If only one of the two is given, that one decides.
+* The limit is exceeded if the head value is greater than `limit`. Greater means
+  strictly greater: growth of exactly 4 KiB does not exceed `4KiB`.
 * Growth from zero exceeds every relative level: there is no base that would make it
-  small. Where the base is not known there is no change to judge, only the limit: so a
-  new cell is held to limits alone.
-* Where the compiler does not repeat itself, a metric is the range of all that its
-  command gave. It exceeds a level where it does so whatever value of the range is
-  taken: with the largest base and the smallest head. Where it does with some of them
-  alone, that is a warning which says so, whatever the level; none if both sides
-  have the same values.
+  small. If the base is not known, only the limit is judged. So a new cell is held to
+  limits alone.
+* In a non-deterministic build, a metric is the range of all values that its command
+  gave. A level is exceeded if even the largest base and the smallest head exceed it.
+  If only some of the values exceed it, the finding is a warning that says so, whatever
+  the level. There is none if both sides have the same values.
 * Values are judged wherever head was measured, also in cells that the stack gate
   broke. Shrinking is never a finding.
-* A finding that base had, too, is `known`, and does nothing to the verdict: a limit
-  that base exceeded by as much or more, and a cell that is broken on both sides
+* A finding that base had, too, is `known`, and does not change the verdict. It is a
+  limit that base exceeded by as much or more, or a cell that is broken on both sides
   alike.
-* `fail` wins over `warn`, and within a level the limit over the change: one finding
-  per metric of a cell at most.
-* A metric that repeated compiles do not repeat (time, memory) is never judged,
-  whatever the rule says.
-* A value that was known on base and is not on a measured head is a `warn` of its own
+* `fail` wins over `warn`, and within a level the limit over the change: there is at
+  most one finding per metric of a cell.
+* A metric that differs from compile to compile (time, memory) is never judged.
+* A value that was known on base, and is not on a measured head, is a `warn` of its own
   kind, `unknown`.
-* A rule without levels only informs: nothing it decides is ever a finding.
-* The state of a cell can be a finding too: by default a newly broken cell fails; a
+* A rule without levels only informs: it never makes a finding.
+* The state of a cell can be a finding, too. By default a newly broken cell fails. A
   removed one warns, and so does one that was planned and not measured: lost, or timed
-  out. One that is not measured on purpose, as its target cannot be compiled
-  stand-alone, is no finding.
-* A model of which no build could be measured on either side is not measured, too: its
-  broken cells get the level of `unmeasured`, where that is worse than that of
-  `broken`. What base could not compile either, and fails of the same kind with no
-  larger figure, is `known`: other words in its message are no news.
-* The verdict is the worst level among the findings that are not known. They are
-  sorted worst first: those that are not known, fail before warn, states before
-  metrics, register spills before the rest, bytes before counts, then by how much more
-  there is than the level allows, in bytes or as a count, then by cell and metric.
-* Where nothing was compared there is no verdict: it is `unknown`, whatever the
-  findings. Compared is a cell that was measured on both sides, that is fixed, or
-  newly broken where that is a finding.
+  out. A cell that is not measured on purpose is no finding: its target cannot be
+  compiled stand-alone.
+* A model without a measured build on either side counts as not measured, too: its
+  broken cells get the level of `unmeasured`, if that is worse than that of `broken`.
+* A cell that base could not compile either is `known` if it fails in the same way with
+  no larger figure. Other words in its message are no news.
+* The verdict is the worst level among the findings that are not known.
+* Findings are sorted worst first: those that are not known, fail before warn, states
+  before metrics, register spills before the rest, bytes before counts. Then they are
+  sorted by how far they exceed the level, and by cell and metric.
+* If nothing was compared, the verdict is `unknown`, whatever the findings. A cell is
+  compared if it was measured on both sides, or if it is fixed. A newly broken cell is
+  compared if it is a finding.
 """
 
 from __future__ import annotations

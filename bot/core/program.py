@@ -29,10 +29,9 @@ Of several the loosest, but what varies names them all.
 FamilyKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FAMILY_KINDS)})\Z")]
 
 IDENTICAL = ("nothing: their functions are identical",)
-"""What keeps the members of a family of kind `constants` apart where no constant does either.
+"""The `varying` of a family of kind `constants` whose members are identical.
 
-Words, and not an empty `varying`: that is what a stored baseline leaves of every
-family.
+It is not empty, as a stored baseline has an empty `varying` for every family.
 """
 
 SOURCES = "sources"
@@ -80,7 +79,7 @@ class Family(Record, frozen=True, omit_defaults=True):
 
     @property
     def identical(self) -> bool:
-        """Return whether the functions of all members are equal, constants and shapes included."""
+        """Return whether all members are equal, including constants and shapes."""
         return self.varying == IDENTICAL
 
 

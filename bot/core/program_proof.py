@@ -92,7 +92,7 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
 
 
 def regions_status(restored_regions: int, regions: int) -> Status:
-    """Return the status of an experiment that restores some of the differing regions."""
+    """Return the status of an experiment that restores some of the regions."""
     if restored_regions == regions:
         return "proved"
     if restored_regions > 0:

@@ -80,10 +80,10 @@ Knobs = Annotated[tuple[Knob, ...], msgspec.Meta(max_length=MOST_KNOBS)]
 
 
 class KnobProof(Record, frozen=True, omit_defaults=True):
-    """The experiment on one dispatch: head is compiled with base's values of its configuration.
+    """The experiment on one dispatch: head is compiled with base's configuration.
 
-    Bytes are of the dispatch's code. Growth is positive. So are `restored_bytes` of growth that the
-    experiment takes away.
+    Bytes are of the dispatch's code, and growth is positive. `restored_bytes` is
+    positive if the experiment removes growth.
     """
 
     status: str
@@ -140,8 +140,8 @@ class PhaseProof(Record, frozen=True, omit_defaults=True):
 class Proof(Record, frozen=True):
     """The experiments on the dispatches of one root cause together.
 
-    Growth and shrinkage do not cancel: the bytes are amounts of all dispatches that were tried.
-    What an experiment moves in the wrong direction counts as negative.
+    Growth and shrinkage do not cancel: the bytes are amounts of all tried dispatches. A
+    change in the wrong direction counts as negative.
     """
 
     status: str

@@ -71,7 +71,7 @@ class Reading(Small, frozen=True):
 
 
 class Reader(NamedTuple):
-    """A reader of one format; any bytes give a Reading or `MalformedBinary`, nothing else."""
+    """A reader of one format; any bytes give a Reading or raise `MalformedBinary`."""
 
     # True if the first bytes say that this is the reader's format
     accepts: Callable[[bytes], bool]
@@ -127,7 +127,7 @@ class ExecutableFacts(Record, frozen=True):
 
 
 class SourceText(Record, frozen=True):
-    """The IR of one executable as dispatch creation left it (`flow` phase), without locations."""
+    """The IR of one executable after dispatch creation (`flow`), without locations."""
 
     executable: Name
     generic: str  # its functions in MLIR's generic form, the executable's own names replaced by `@`
@@ -200,7 +200,7 @@ class ProgramFacts(Record, frozen=True):
 
 
 class PtxModule(Small, frozen=True):
-    """One PTX module of an artifact: its device (`sm_80`), and its text without a NUL."""
+    """One PTX module of an artifact: its device (`sm_80`), and its text without NUL."""
 
     device: str
     text: bytes

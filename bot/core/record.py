@@ -34,7 +34,7 @@ class Record(Small, frozen=True, forbid_unknown_fields=True):
 
 
 def always(value: Any) -> Any:
-    """Return the default of a field that is written even where defaults are left out."""
+    """Return the default of a field that is always written, also with this value."""
     return msgspec.field(default_factory=lambda: value)
 
 
@@ -54,7 +54,7 @@ Value = int | Spread | None  # an amount, a range of it, or None if it is not kn
 
 
 def spread(values: Iterable[int]) -> Value:
-    """Return the range of all values; the value itself if all are equal; None of none."""
+    """Return the range of all values; the value itself if all are equal; or None."""
     ordered = sorted(values)
     if not ordered:
         return None

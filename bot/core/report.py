@@ -1,4 +1,4 @@
-"""The report that every view is drawn from: two snapshots, their deltas, the verdict."""
+"""The report behind every view: two snapshots, their deltas and the verdict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 
 
 class Adoption(Small, frozen=True):
-    """A change with nothing to be compared with: base has no configuration or compiler."""
+    """A change without a base to compare with: base has no configuration or compiler."""
 
     file: str  # the configuration's path in the repository; empty if it is not known
     # why base has no compiler, as a clause: its pin names a release that does not

@@ -1,4 +1,4 @@
-"""Run times: the artifacts of failing builds, base's and head's, run in pairs on one machine."""
+"""The run times of failing builds: base's and head's artifacts, in pairs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class BuildRun(Record, frozen=True, omit_defaults=True):
 
 
 class RunTimes(Record, frozen=True):
-    """What running the artifacts of a comparison gave, as `run_times` of `report.json` has it."""
+    """The results of running artifacts, as `run_times` of `report.json` has them."""
 
     # the processor and the runtime, in one line; empty if nothing was run
     machine: Note

@@ -6,7 +6,7 @@ from bot.core.record import Count, Record, Small
 
 
 class Price(Record, frozen=True):
-    """CPU time of both artifacts on this machine, in pairs that were run one after the other."""
+    """CPU time of both artifacts on this machine, in pairs of runs."""
 
     # before_us, after_us: medians of the CPU times of one run on one thread, in
     # microseconds

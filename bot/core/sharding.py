@@ -1,4 +1,4 @@
-"""Deal a plan's cells out to several runners, so that all end at about the same time."""
+"""Divide a plan's cells among runners, so that all end at about the same time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Costs = Mapping[CellKey, int]
 
 
 def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
-    """Return the last known cost of every cell of a snapshot that has one, in ms of CPU time."""
+    """Return the last known cost of each cell of a snapshot, in ms of CPU time."""
     costs = ((cell.key, cell.value("compile_cpu_ms")) for cell in cells)
     return {key: cost for key, cost in costs if cost is not None}
 
@@ -77,7 +77,7 @@ def deal(
 def shard(
     cells: Sequence[PlannedCell], index: int, count: int
 ) -> tuple[PlannedCell, ...]:
-    """Return the cells that shard `index` (from 1) of `count` measures, dealt out by size."""
+    """Return the cells that shard `index` (from 1) of `count` measures, by size."""
     if not 1 <= index <= count:
         raise UsageError(
             f"shard {index} of {count} does not exist",

@@ -47,7 +47,7 @@ _AFTER = re.compile(r"(?:(?:^|\s)#|\s--?[a-z]|\s*\\\s*$).*")
 
 
 class Places(Small, frozen=True):
-    """The project whose wheels are looked for, and the places beside pip's environment."""
+    """The project whose wheels are looked for, and where, beside pip's environment."""
 
     # HTTPS pages and directories that name wheels, in order
     find_links: tuple[str, ...] = ()

@@ -119,6 +119,6 @@ def written_ir(stored: StoredIr) -> bytes:
 
 
 def read_ir(text: bytes, where: str) -> StoredIr:
-    """Read stored IR; raises InputError for anything else, and for another version of it."""
+    """Read stored IR; raises InputError for any other text or another version."""
     require_schema(text, schema=SCHEMA, noun=_NOUN, where=where, hint=_HINT)
     return decoded(text, kind=StoredIr, where=where, hint=_HINT, noun=_NOUN)

@@ -38,7 +38,7 @@ class Assumption(Small, frozen=True):
 
     @property
     def words(self) -> str:
-        """Return the assumption in running text, such as `16 to 512, multiples of 16`."""
+        """Return the assumption in running text: `16 to 512, multiples of 16`."""
         bounds = f"at least {self.smallest:,}"
         if self.largest is not None:
             bounds = f"{self.smallest:,} to {self.largest:,}"
@@ -85,7 +85,7 @@ class Variant(Small, frozen=True):
         return ()
 
     def gap(self, key: CellKey) -> Cell:
-        """Return the gap in place of a cell that the variant does not have, with why."""
+        """Return the gap in place of a cell that the variant lacks, with the reason."""
         reason = _ABSENT if self.snapshot else self.reason
         return Cell(key.model, key.target, UNMEASURED, failure=Failure("gap", reason))
 

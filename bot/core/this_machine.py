@@ -27,7 +27,7 @@ def is_local(reason: str) -> bool:
 
 
 def lasts(cell: Cell) -> bool:
-    """Return whether the cell depends on its compiler, its model and its flags alone."""
+    """Return whether the cell depends only on its compiler, its model and its flags."""
     failure = cell.failure
     if failure and (
         failure.stage == "timeout"

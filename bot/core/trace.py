@@ -62,7 +62,7 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
 
     @property
     def is_staged(self) -> bool:
-        """Return whether its steps are whole stages of a command compiler, not passes."""
+        """Return whether its steps are stages of a command compiler, and not passes."""
         return bool(self.steps) and self.steps[0].name == SOURCE
 
     @property

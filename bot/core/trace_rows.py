@@ -100,7 +100,7 @@ def _more(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
 
 
 def share_of(base: PassState, head: PassState) -> float:
-    """Return the share of the larger side's operations that differs by name or types."""
+    """Return the share of the larger side's operations that differ by name or types."""
     counts = _more(base.typed, head.typed).values()
     come = sum(count for count in counts if count > 0)
     gone = -sum(count for count in counts if count < 0)

@@ -71,5 +71,5 @@ def ladder_work(base: Dispatch, head: Dispatch, *, both_orders: bool) -> int:
 
 
 def stored_ir_work(row: Dispatch) -> int:
-    """Return the work of storing the IR of a dispatch: the half of a ladder that is of one side."""
+    """Return the work of storing a dispatch's IR: base's half of a ladder."""
     return ladder_work(row, row, both_orders=False) // _LADDERS_PER_STORED_IR

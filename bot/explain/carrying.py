@@ -61,7 +61,7 @@ def fitting_ladder(
 
 
 def carried_by(delta: DispatchDelta) -> Carried | None:
-    """Return which phases carry the change of a dispatch; None without a whole ladder."""
+    """Return the phases that carry a dispatch's change; None without a whole ladder."""
     if delta.attribution is None:
         return None
     change_bytes = moved_bytes(delta)
@@ -71,7 +71,7 @@ def carried_by(delta: DispatchDelta) -> Carried | None:
 
 
 def cause_by_experiment(delta: DispatchDelta) -> str | None:
-    """Return the cause of a dispatch, as far as its experiments confirm or change it."""
+    """Return the cause of a dispatch after its experiments confirm or change it."""
     proof = delta.proof
     status = proof.status if proof is not None else NOT_TRIED
     if status in (PROVED, PARTLY):

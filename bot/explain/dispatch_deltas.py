@@ -1,4 +1,4 @@
-"""Explain one changed dispatch: its cause, the pass that did it, its note and its diff."""
+"""Explain one changed dispatch: its cause, its parting pass, its note and its diff."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _difference(match: Match, cause: str | None, story: Story) -> tuple[str, ...
 
 
 def _folded_pair(compared: Compared, folded: Source) -> tuple[Source, Source] | None:
-    """Return the sources of the first pair of dispatches with the structure of a source."""
+    """Return the sources of the first pair of dispatches with a source's structure."""
     for base, head in compared.pairs:
         base_source = compared.base.source(base)
         head_source = compared.head.source(head)

@@ -172,7 +172,7 @@ def explanations(
 
 
 def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
-    """Return the models whose text, or a file read beside it, differs between the sides."""
+    """Return the models whose text or other input file differs between the sides."""
     names = {*base.models, *head.models}
     edited = {name for name in names if base.models.get(name) != head.models.get(name)}
     return frozenset(edited | changed_inputs(base, head))

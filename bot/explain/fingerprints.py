@@ -138,7 +138,7 @@ def _array_kind(match: re.Match[str]) -> str:
 
 
 def _without_shapes(text: str) -> str:
-    """Return a text whose shaped types have rank, element type and dynamic dimensions only."""
+    """Return a text without the static sizes of its shaped types."""
     return _SHAPE.sub(_shape_without_sizes, text)
 
 

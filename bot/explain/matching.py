@@ -46,7 +46,7 @@ class IndexedCell:
         return self.sources.get(dispatch.executable)
 
     def is_late(self, dispatch: Dispatch) -> bool:
-        """Return True for an entry point that was made after the phase whose IR is known."""
+        """Return whether an entry point was made after the phase whose IR is known."""
         return bool(self.sources) and dispatch.executable not in self.sources
 
     def component(self, dispatch: Dispatch) -> str | None:
@@ -99,7 +99,7 @@ def _binary(side: IndexedCell, row: Dispatch) -> Hashable | None:
 
 
 def is_opaque(side: IndexedCell) -> bool:
-    """Return whether the compiler is a command: then only the program text precedes code."""
+    """Return whether the compiler is a command: only its input precedes the code."""
     return (
         side.program is not None
         and not side.program.sources

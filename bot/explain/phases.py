@@ -32,7 +32,7 @@ SAME_CODE = "the same code"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause and the phase it stands for, or None and None with the reason in `why`."""
+    """A cause and the phase it stands for, or None twice and the reason in `why`."""
 
     cause: str | None
     phase: str | None
@@ -104,7 +104,7 @@ def _input(compared: Compared) -> Cause | None:
 
 
 def source_changed(compared: Compared) -> bool | None:
-    """Return whether a file that a command compiler reads differs; None if not known."""
+    """Return whether a file that a command compiler reads differs; None if unknown."""
     if not (is_opaque(compared.base) and is_opaque(compared.head)):
         return None
     if not compared.same_model or _phase_differs(compared, "input"):
@@ -252,7 +252,7 @@ NO_NAMES = "its functions have no names, so their code could not be compared"
 
 
 def unnamed_bytes(cell: Cell) -> int:
-    """Return how much text of the executables is in no function whose name and size are known."""
+    """Return the text bytes of executables outside functions of known name and size."""
     text_bytes = sum(size for part, size in cell.parts.items() if part in CODE)
     return text_bytes - sum(row.code_bytes or 0 for row in cell.dispatches)
 

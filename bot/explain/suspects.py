@@ -168,7 +168,7 @@ class Clue(NamedTuple):
         return knob, change
 
     def files(self, paths: Collection[str]) -> tuple[str, ...]:
-        """Return the files among `paths` that implement the pass or choose the configuration."""
+        """Return those `paths` that implement the pass or choose the configuration."""
         folders = {_FOLDERS.get(backend, "SPIRV") for backend in self.backends}
         if self.passed is None:
             ends = [f"/{end}" for folder in folders for end in _CHOICES[folder]]
@@ -188,7 +188,7 @@ class Clue(NamedTuple):
         return tuple(of_backend or named)
 
     def words(self) -> list[tuple[str, int]]:
-        """Return patterns of what a commit that did it may speak of, and what each counts."""
+        """Return patterns of words in a commit that made the change, and their scores."""
         patterns = list[tuple[str, int]]()
         for name, pattern in _TARGETS.items():
             if any(name in target for target in self.targets):
@@ -524,7 +524,7 @@ def _looked(
 
 
 def _likely(clue: Clue, commits: Iterable[Commit]) -> list[Commit]:
-    """Return commits by what their messages speak of; those that change no code come last."""
+    """Return commits by the words of their messages; commits without code come last."""
     ranked = sorted(commits, key=lambda commit: -clue.score([commit], {})[0])
     return sorted(ranked, key=lambda commit: bool(_IDLE.search(commit.title)))
 

@@ -104,7 +104,7 @@ def compared(facts: Facts, view: View) -> Fold:
 
 
 def reproduce(facts: Facts, view: View) -> Fold:
-    """Return the commands of the builds with findings, worst first; models take turns."""
+    """Return the commands of the builds with findings, worst first, models in turns."""
     keys = _keys_to_reproduce(facts)
 
     def commands(count: int) -> Iterator[Block]:

@@ -51,7 +51,10 @@ def _visible_character(character: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return at most `limit` characters, without the middle: names differ at the ends."""
+    """Return at most `limit` characters, without the middle.
+
+    Names differ at both ends.
+    """
     if len(text) <= limit:
         return text
     tail = (limit - 1) // 3

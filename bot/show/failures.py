@@ -108,7 +108,7 @@ def _likeness(delta: CellDelta, lines: int) -> tuple[object, ...]:
 
 
 def failure_words(*cells: Cell | None) -> Phrase:
-    """Return the words about builds with one failure: `does not compile (exit code 1)`."""
+    """Return the words about builds that failed alike, as `does not compile`."""
     failures = [cell.failure for cell in cells if cell and cell.failure]
     if not failures:
         return phrase("failed without a message")

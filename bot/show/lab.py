@@ -405,7 +405,7 @@ def _is_compared(run: Run) -> bool:
 
 
 def _reasons(notes: Iterable[str]) -> str:
-    """Return the reasons with the number of their builds, the most frequent one first."""
+    """Return the reasons with the number of their builds, most frequent first."""
     counts = Counter[str]()
     for note in notes:
         text = clip(clean(note), _WHY_LIMIT)

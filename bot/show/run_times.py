@@ -67,7 +67,7 @@ def _number(ratio: float) -> str:
 
 
 def outputs_words(build: BuildRun) -> str:
-    """Return whether the outputs agree, and on what inputs; or why that is not known."""
+    """Return whether the outputs agree, and on what inputs, or why it is not known."""
     note = clean(build.equal_note, NOTE_LIMIT)
     if build.equal is None:
         return f"outputs not compared: {note}"
@@ -81,7 +81,7 @@ def outputs_words(build: BuildRun) -> str:
 
 
 def run_sentence(build: BuildRun) -> str:
-    """Return all that is known of one build: run time, what it means, and its outputs."""
+    """Return all facts of one build: run time, what it means, and its outputs."""
     if build.time is None:
         words = f"run time {UNKNOWN}: {clean(build.time_note, NOTE_LIMIT)}"
         if build.equal is None and build.equal_note == build.time_note:
@@ -94,7 +94,7 @@ def run_sentence(build: BuildRun) -> str:
 
 
 def run_rows(facts: Facts) -> RunRows:
-    """Return a row for each build that was run, and for each GPU build whose registers changed."""
+    """Return a row for each build that ran, and each GPU build whose registers changed."""
     runs = facts.report.run_times
     if runs is None:
         return NO_ROWS
@@ -209,7 +209,7 @@ def static_words(backend: str, delta: CellDelta) -> str:
 
 
 def _occupancy_words(backend: str, cell: Cell, registers: str) -> str:
-    """Return `7 of 8 waves of a SIMD unit`; empty if it does not follow from the registers."""
+    """Return `7 of 8 waves of a SIMD unit`; empty if the registers do not decide it."""
     count = cell.value(registers)
     if count is None or cell.others:
         return ""

@@ -1,4 +1,4 @@
-"""Find the first bad candidate between two ends, and report the step that leads to it."""
+"""Find the first bad candidate between two ends, and report the step to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare, judge and explain two measured sides: the report, or why it has no verdict."""
+"""Compare, judge and explain two measured sides, and make the report."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class AloneCode:
 
 
 def dump_options(phase: str, out: Path | str) -> tuple[str, ...]:
-    """Return the options that write each executable's IR at a phase to a file in `out`."""
+    """Return the options that write each executable's IR at a phase into `out`."""
     return f"--compile-to={phase}", f"--iree-hal-dump-{phase}-to={out}"
 
 

@@ -33,7 +33,7 @@ class Feed(Protocol):
         """Return the code bytes at a cut; None if the cut is not usable."""
 
     def carried(self, piece: Piece) -> int | None:
-        """Return the bytes that a piece carries; None if a cut at its ends is not usable."""
+        """Return the bytes that a piece carries; None if a cut at its ends is unusable."""
 
 
 class CrossFeed:
@@ -96,7 +96,7 @@ class CrossFeed:
         return self._bytes_by_place[place]
 
     def carried(self, piece: Piece) -> int | None:
-        """Return the bytes that a piece carries; None if a cut at its ends is not usable."""
+        """Return the bytes that a piece carries; None if a cut at its ends is unusable."""
         before = self.bytes_at(piece.start)
         behind = self.bytes_at(piece.end)
         if before is None or behind is None:

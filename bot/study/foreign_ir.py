@@ -258,7 +258,7 @@ def _narrow_alignments(text: str) -> str:
 
 
 def _named_permutation(text: str) -> str:
-    """Name the permutation of AMD's matrix instructions: it was a number up to 3.11.0."""
+    """Name the permutation of AMD's matrix instructions, a number up to 3.11.0."""
     return text.replace("blgp = 0 : i32", "blgp = #rocdl.mfma_perm_b<none>")
 
 
@@ -363,7 +363,7 @@ def _renamed(text: str, name: str, new_name: str) -> str:
 def _region(
     text: str, variant: re.Pattern[str], module: re.Pattern[str]
 ) -> slice | None:
-    """Return where the contents of the executable's module are; None without a module."""
+    """Return where the contents of the executable's module are, or None."""
     outer = variant.search(text)
     inner = module.search(text, outer.end()) if outer else None
     if inner is None:

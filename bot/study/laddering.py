@@ -403,7 +403,7 @@ def _as_asked(ladder: Ladder, wanted_ladder: Wanted) -> Ladder:
 
 
 def _lasts(ladder: Ladder) -> bool:
-    """Return whether no experiment failed for a reason that may be gone the next time."""
+    """Return whether no experiment failed for a reason that may be gone next time."""
     reasons = [rung.why for rung in ladder.rungs]
     if ladder.knobs is not None:
         reasons.append(ladder.knobs.why)

@@ -135,7 +135,7 @@ class ProgramSide:
         return optimized(self.setup, text, (*pipeline, LOCAL))
 
     def code_bytes(self, text: str) -> int:
-        """Compile a program from `flow` to the end; return the bytes of all its code."""
+        """Compile a program from `flow` to the end, and return the bytes of its code."""
         for_own_device = with_device_of(text, self.at(FLOW))
         if for_own_device is None:
             raise NoText("the program is not for one device")
@@ -166,7 +166,7 @@ def phase_before(phase: str) -> str:
 
 
 def with_device_of(text: str, own_text: str) -> str | None:
-    """Return a program with the device of another text of it; None if either has not just one.
+    """Return a program with the device of another text; None unless each has just one.
 
     A device names the features of its processor, and releases name them differently.
     """

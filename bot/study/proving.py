@@ -38,12 +38,12 @@ SAME_SIZE = "the code has the same size on both sides"
 SAME_CONFIGURATION = "no value of `lowering_config` or `translation_info` differs"
 
 Compile = Callable[[str], AloneCode | Failure]
-"""Compiles the configured IR of head's executable, and reads the code of the dispatch."""
+"""Compiles the configured IR of head's executable, and reads the dispatch's code."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredPair:
-    """One dispatch that both sides have, with the configured IR of its executable on each."""
+    """One dispatch that both sides have, with its executable's configured IR on each."""
 
     base: Dispatch
     head: Dispatch
@@ -193,7 +193,7 @@ def why_other_code(alone_code: AloneCode, head: Dispatch, moved_bytes: int) -> s
 def proof_after(
     base: Dispatch, moved_bytes: int, alone_code: AloneCode, after: AloneCode
 ) -> KnobProof:
-    """Return what an experiment restores, from head's code before and after the change."""
+    """Return what an experiment restores, from head's code before and after it."""
     restored_bytes = alone_code.code_bytes - after.code_bytes
     return KnobProof(
         status=status_of(restored_bytes, moved_bytes),
@@ -270,7 +270,7 @@ def _smallest_set(
 
 
 class _RestoredAsMuch:
-    """Says whether an experiment restores as much as the one with all knobs, up to a little."""
+    """Decides whether an experiment restores nearly as much as the one with all knobs."""
 
     def __init__(
         self, experiment: _Experiment, knobs: Sequence[str], moved_bytes: int

@@ -39,7 +39,7 @@ class BuildSide:
     row: Dispatch
 
     def code_with(self, *flags: str) -> AloneCode | Failure:
-        """Compile the program with these flags besides; return the code of the dispatch."""
+        """Compile the program with these additional flags; return the dispatch's code."""
         argv = (*self.argv, *flags)
         with temporary_directory("default-", self.setup.session.scratch) as out:
             paths = executables_at(
@@ -66,7 +66,8 @@ class BuildSide:
 def base_default(base: BuildSide, change: DefaultChange) -> str | Failure:
     """Return base's default of an option.
 
-    Where base does not report it, that of a boolean is the value which gives base's own code.
+    If base does not report the default of a boolean, it is the value that gives base's
+    own code.
     """
     if change.base is not None:
         return change.base

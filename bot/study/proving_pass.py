@@ -46,12 +46,14 @@ def prove_pass(
     ladder: Ladder,
     most_compiles: int = MOST_COMPILES,
 ) -> PassProof:
-    """Return the smallest range of passes that carries most of the MLIR part of a ladder.
+    """Return the smallest range of passes that carries most of a ladder's MLIR part.
 
-    Where base can run the rest of its passes, too, the result is proved only if both orders agree.
+    If base can run the rest of its passes, too, the result is proved only if both
+    orders agree.
 
     Args:
-        most_compiles: a budget of compiles of this executable; at least LEAST_COMPILES are needed.
+        most_compiles: the limit of compiles of this executable, at least
+            LEAST_COMPILES.
     """
     moved_bytes = attribution(ladder)[MLIR]
     if moved_bytes is None:
@@ -180,8 +182,8 @@ class _Candidate:
 class _Experiment:
     """Both orders of one pair of sides.
 
-    The search runs in one order, and the other one confirms its result. Swapped sides are searched
-    in the same order, so that they never have another pass as proved.
+    The search runs in one order, and the other one confirms its result. Swapped sides
+    are searched in the same order, so that they never have another proved pass.
     """
 
     def __init__(self, base: Splicer, head: Splicer, ladder: Ladder) -> None:

@@ -173,7 +173,7 @@ def _phase_cut(programs: Programs) -> PhaseCut:
 def _nearest_fed(
     programs: Programs, low: int, high: int, different_regions: dict[int, int]
 ) -> int:
-    """Measure the phase nearest to the middle whose IR of base head's compiler accepts."""
+    """Measure the phase nearest to the middle from which head accepts base's IR."""
     centre = (low + high) // 2
     reason = ""
     for place in sorted(range(low + 1, high), key=lambda place: abs(place - centre)):

@@ -24,7 +24,7 @@ from bot.study.program_side import NoText, ProgramSide, phase_before
 
 _MOST_CANDIDATES = 6
 _MOST_RUNS = 12
-"""Of a pass that runs more often (`cse`), only the run that was found is as base has it."""
+"""If a pass runs more often (`cse`), only its found run is as base has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ class _Phase:
         return list(places_by_name.values())[:_MOST_CANDIDATES]
 
     def tried_in_head(self, place: _Place) -> FoundPass | None:
-        """Run head's passes with one pass as base has it; None if that does not compile."""
+        """Run head's passes with one pass as base has it; None if that fails."""
         try:
             flow = self._flow_after(self._head_start, self._steps_with_base(place))
         except NoText:
@@ -302,7 +302,7 @@ class _Phase:
         return steps
 
     def found_by_halves(self, tried: Sequence[str]) -> FoundPass | None:
-        """Return the pass at the place where base's regions come; None if head alone refutes it.
+        """Return the pass at which base's regions come; None if head alone refutes it.
 
         Args:
             tried: passes that were tried in head already.
@@ -350,7 +350,7 @@ class _Phase:
         )
 
     def _flow_cut(self, place: int) -> str:
-        """Return the program at `flow` after base's passes, and head's from a place on."""
+        """Return the program at `flow`: base's passes up to a place, then head's."""
         steps = [
             *self._base_steps(self._places[:place]),
             *self._head_steps(self._places[place:]),
@@ -368,7 +368,7 @@ class _Phase:
         ]
 
     def _flow_after(self, text: str, steps: Sequence[_Step]) -> str:
-        """Run steps over a program, and head's compiler from the end of the phase on."""
+        """Run steps over a program, and then head's compiler from the phase's end."""
         before: ProgramSide | None = None
         for side, runs in _by_side(steps):
             text = self._handed(text, before=before, side=side, runs=runs)
@@ -384,7 +384,7 @@ class _Phase:
         side: ProgramSide,
         runs: Sequence[PassRun],
     ) -> str:
-        """Run passes of one side over the IR of the other, as is or in the generic form."""
+        """Run passes of one side over the other's IR, as is or in the generic form."""
         try:
             return side.run_passes(text, runs)
         except NoText:

@@ -17,7 +17,7 @@ from bot.study.side_plan import SidePlan
 
 
 def notable_build(report: Report) -> CellKey | None:
-    """Return the build of the worst finding, else the one whose code size changed most."""
+    """Return the build of the worst finding, else the one with the largest change."""
     if report.verdict.news:
         return report.verdict.news[0].key
     changed = [delta for delta in report.deltas if delta.state == "changed"]

@@ -1,4 +1,4 @@
-"""Compile cells on all threads, with the resources of a run: cache, progress and bounds."""
+"""Compile cells on all threads, with a run's resources: cache, progress and limits."""
 
 from __future__ import annotations
 

@@ -322,7 +322,7 @@ def common_interface(base: Interface, head: Interface) -> Interface | str:
 
 
 def _artifact(side: str, program: ProgramSide, cell: Cell, folder: Path) -> Path | str:
-    """Compile the measured artifact by its own command; return its path, or the reason."""
+    """Compile the measured artifact by its own command; return its path or the reason."""
     path = folder / f"{side}.vmfb"
     reason = write_artifact(program, path)
     if reason:

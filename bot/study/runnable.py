@@ -1,4 +1,4 @@
-"""Compile measured builds anew for a run on this machine: interface, artifact, runtime."""
+"""Compile measured builds again, so that their artifacts can run on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.study.program_side import ProgramSide
 
 
 def runtime_of(compiler: CompilerInfo, installed: Runtime, work: Work) -> Runtime:
-    """Return the runtime of the compiler's own release; the installed one without it."""
+    """Return the runtime of the compiler's own release, else the installed one."""
     release = release_in(compiler.spec)
     if release is None:
         return installed

@@ -28,7 +28,7 @@ A pre-release such as `v1.2-rc1` is no release here.
 
 
 def line_of(git: Git, newest_sha: str, ancestors: int) -> Line:
-    """Return a commit and its first parents, with their dates and the tags of releases."""
+    """Return a commit and its first parents, with dates and the tags of releases."""
     commits = (newest_sha, *git.ancestors(newest_sha, ancestors))
     tags = {sha: name for sha, name in git.tags().items() if _RELEASE.fullmatch(name)}
     return Line(commits, git.commit_times(newest_sha, len(commits)), tags)

@@ -1,8 +1,8 @@
-"""Run the rest of a compiler's passes on IR from the middle of a translation, and read the code.
+"""Run the rest of a compiler's passes on IR from within a translation.
 
-`iree-opt` runs the passes that the compiler printed, with their options. No pass runs twice: the
-other compiler's IR may contain what a second run would change. A control shows whether this is what
-the compiler does: with its own IR it has to give its own code.
+`iree-opt` runs the passes that the compiler printed, with their options. No pass runs
+twice, as a second run could change the other compiler's IR. A control shows whether the
+compiler does the same: with its own IR it must give its own code.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class Splicer:
     def _rest(self, text: str, count: int, entry_point: str) -> AloneCode | Failure:
         """Run what is left of the translation, and the back end.
 
-        A cut before the end of the configured pipeline leaves the passes behind this pipeline to
+        A cut before the end of the configured pipeline leaves the passes behind it to
         the compiler itself.
         """
         lowering_end = self.translation.lowering_end
@@ -310,9 +310,9 @@ def _known_options(argv: Sequence[str], known_options: frozenset[str]) -> Iterat
 def _runnable(
     passes: Sequence[PrintedPass], bufferizations: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, str]]:
-    """Return what `iree-opt` runs for these passes, as a kind of operation and the text of a pass.
+    """Return the passes for `iree-opt`: a kind of operation, and the text of a pass.
 
-    Bufferization and its neighbours become the pipeline that has them, the one with most of them.
+    Bufferization and its neighbours become a pipeline: the one that has most of them.
     """
     runnable = [
         (printed.operation, f"{printed.name}{printed.options}") for printed in passes

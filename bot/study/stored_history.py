@@ -1,4 +1,4 @@
-"""Read the stored baselines of a branch as the variants of a history, in the order of commits."""
+"""Read the stored baselines of a branch as the variants of a history."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def with_stored_ir(plan: SidePlan, snapshot: Snapshot, work: Work) -> WithIr:
 
 
 def _largest(snapshot: Snapshot, budget: int) -> list[_Chosen]:
-    """Return the largest dispatches that the work covers; one that does not fit is passed over."""
+    """Return the largest dispatches that the work covers; others are skipped."""
     pairs = [
         _Chosen(cell, row)
         for cell in snapshot.cells
@@ -92,7 +92,7 @@ def _largest(snapshot: Snapshot, budget: int) -> list[_Chosen]:
 def _stored(
     plan: SidePlan, chosen: Sequence[_Chosen], resources: Resources
 ) -> list[StoredDispatch]:
-    """Compile each dispatch alone, and return what a ladder needs of it, in the same order."""
+    """Compile each dispatch alone; return what a ladder needs of it, in the same order."""
     stored = dict[int, StoredDispatch]()
 
     def store(number: int, pair: _Chosen, tracer: SideTracer) -> None:

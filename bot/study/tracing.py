@@ -167,7 +167,7 @@ class SideTracer:
         )
 
     def program_side(self, cell: Cell) -> ProgramSide | str:
-        """Return a cell's whole program and this side's compiler, or why there is none."""
+        """Return a cell's whole program and this side's compiler, or the reason."""
         planned = self._planned[cell.key]
         source = self._importer.source(planned.model)
         if isinstance(source, Failure):
@@ -176,7 +176,10 @@ class SideTracer:
         return ProgramSide(self._setup, argv, CompileInput(planned.model.name, source))
 
     def program(self, key: CellKey) -> ProgramReader | str:
-        """Return the passes over a cell's whole program, or the reason; read only once."""
+        """Return the passes over a cell's whole program, or the reason.
+
+        They are read only once.
+        """
         with self._lock:
             if key not in self._programs:
                 self._programs[key] = self._read_program(self._planned[key])
