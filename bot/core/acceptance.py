@@ -99,10 +99,10 @@ def _fails(finding: Finding) -> bool:
 
 
 def _seen(finding: Finding, value: int | None) -> Seen:
-    """Return what an acceptance is bound to.
+    """Return the values that an acceptance is bound to.
 
-    The words of a failed cell count as a digest (16 digits) of what they are in every
-    run.
+    For a failed cell, it is a digest (16 digits) of the words that are the same in
+    every run.
     """
     limit = ""
     if finding.metric is None:

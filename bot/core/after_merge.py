@@ -22,7 +22,7 @@ class MergedPull(Record, frozen=True, array_like=True):
 
 
 class IssueState(Record, frozen=True, array_like=True):
-    """What an issue remembers, hidden in itself."""
+    """The state of an issue, hidden in its text."""
 
     good_sha: str  # the commit of the last baseline within the thresholds
     first_sha: str  # the pushed commit that was the first to fail

@@ -31,10 +31,10 @@ class Entry(Small, frozen=True, order=True):
 
 
 def kept(snapshot: Snapshot) -> Snapshot:
-    """Return what a baseline keeps of a snapshot.
+    """Return a snapshot as a baseline stores it.
 
-    It keeps all but what keeps the members of families apart, which reports show for
-    the head only.
+    It lacks the texts of what keeps the members of families apart. Reports show these
+    only for the head.
     """
     cells = []
     for cell in snapshot.cells:

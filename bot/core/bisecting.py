@@ -40,7 +40,7 @@ class Candidate(Record, frozen=True):
 
 
 class Bisection(Record, frozen=True):
-    """What a bisection found."""
+    """The result of a bisection."""
 
     metric: str
     model: str

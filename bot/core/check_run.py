@@ -1,4 +1,4 @@
-"""What a check run of GitHub has."""
+"""The content of a check run of GitHub."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a comment remembers: its second line, behind the marker.
+"""Keep the state of a comment in its second line, behind the marker.
 
-A line that would be too long forgets to the safe side: what is forgotten fails again.
-The findings go first, then the acceptance.
+A line that would be too long forgets first the findings, and then the acceptance. This
+is the safe side: a forgotten finding fails again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bot.core.record import Record
 
 
 class CommentState(Record, frozen=True, array_like=True):
-    """What a comment remembers, hidden in itself, for the runs that come after."""
+    """The state of a comment, hidden in its text, for later runs."""
 
     # True if it gave an alarm, so that an all-clear is worth a word
     alarming: bool = False

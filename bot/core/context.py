@@ -14,12 +14,12 @@ from bot.core.asked import ANSWERED_APART, Asked, Comment
 from bot.core.record import Small
 
 Story = Literal["review", "baseline", "post", "command", "nothing"]
-"""What an event is about.
+"""The kinds of runs that an event can ask for.
 
 * review: two sides are measured and reported.
 * baseline: a commit is measured and stored.
 * post: the run of a pull request that could not write has ended, and is reported.
-* command: a comment asks for something, and nobody has checked it yet.
+* command: a comment asks for something, and is not checked yet.
 * nothing: `why` has the reason.
 """
 
@@ -83,7 +83,7 @@ class RunContext(Small, frozen=True):
 
     @property
     def is_foreign(self) -> bool:
-        """Return True for a pull request from another repository."""
+        """Return whether the pull request is from another repository."""
         return (
             self.pull is not None
             and self.pull.head_repository.casefold() != self.repository.casefold()

@@ -1,4 +1,4 @@
-"""What deduplication does to one build: regions before it, and executables after it."""
+"""Compare the dispatch regions before deduplication with the executables after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_CODE = "the code size of a member is unknown"
 
 
 class NearDuplicates(Small, frozen=True):
-    """What the families of near-duplicate executables could save at most."""
+    """The upper bound of what merging near-duplicate executables could save."""
 
     executables: int  # members of all families, without one of each family
     # code of all members but the largest of each family: an upper bound; None if it
@@ -48,7 +48,7 @@ def deduplication_of(
     *,
     varies: bool,
 ) -> Deduplication:
-    """Return what deduplication did to a build.
+    """Return the effect of deduplication on a build.
 
     Args:
         cell: the build on one side; None if the side does not have it.
@@ -128,10 +128,7 @@ def code_sizes(cell: Cell) -> dict[str, int | None]:
 
 
 def _bound_bytes(family: Family, sizes: dict[str, int | None]) -> int | None:
-    """Return the code of all members but the largest.
-
-    None if that of a member is not known.
-    """
+    """Return the code of all members except the largest; None if one is not known."""
     members = [sizes.get(name) for name in family.members]
     sizes_known = [size for size in members if size is not None]
     if len(sizes_known) != len(members):

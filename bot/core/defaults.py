@@ -78,7 +78,7 @@ TriedDefaults = Annotated[
 
 
 class ChangedDefaults(Record, frozen=True):
-    """What differs in the options of two compilers, each list sorted by name."""
+    """The differences between the options of two compilers, each list sorted by name."""
 
     changed: tuple[DefaultChange, ...]  # both sides report a default
     # both sides have the option, and one does not report its default
@@ -88,7 +88,7 @@ class ChangedDefaults(Record, frozen=True):
 
 
 def compare_defaults(base: OptionDefaults, head: OptionDefaults) -> ChangedDefaults:
-    """Return what differs.
+    """Return the options whose defaults differ.
 
     Options whose default neither side reports are not compared.
     """

@@ -28,9 +28,9 @@ from bot.core.snapshot import UNLISTED, Cell, CellKey, CompileOutcome, Metrics, 
 _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
 
 Outcomes = tuple[tuple[CompileOutcome, ...], tuple[CompileOutcome, ...]]
-"""What base and head gave first, then what differed from it.
+"""The outcomes of base and of head: the first one, then those that differ from it.
 
-Empty if a side does not have the cell.
+The outcomes of a side without the cell are empty.
 """
 
 
@@ -194,7 +194,7 @@ class MetricDelta(Small, frozen=True):
 
     @property
     def sides(self) -> tuple[Value, Value]:
-        """Return base and head as they are told."""
+        """Return base and head as reports show them."""
         if self.seen is None:
             return self.base, self.head
         return spread(self.seen[0]), spread(self.seen[1])
@@ -203,9 +203,9 @@ class MetricDelta(Small, frozen=True):
     def change(self) -> int | None:
         """Return head − base.
 
-        None if either is not known, or ranges leave even its sign open. Of ranges
-        that are apart the distance between them, and 0 where both sides have the same
-        values.
+        It is None if either is not known, or if ranges leave its sign open. For ranges
+        that do not overlap, it is the distance between them. It is 0 if both sides have
+        the same values.
         """
         if self.seen is not None:
             if self.seen[0] == self.seen[1]:
@@ -350,7 +350,7 @@ def outcome(cell: Cell | None) -> str:
 
 
 def _reason(base: Cell | None, head: Cell | None) -> str:
-    """Say why a cell is not measured on a side; empty if both are."""
+    """Return why a cell is not measured on a side; empty if it is on both."""
     sides = {"head": head, "base": base}
     cells = [cell for cell in sides.values() if cell is not None]
     for cell in cells:
@@ -409,7 +409,7 @@ def _diff_cell(
 
 
 def _outcomes_of(cell: Cell | None) -> tuple[CompileOutcome, ...]:
-    """Return what a cell's command gave, each outcome once."""
+    """Return the outcomes of a cell's command, each once."""
     if cell is None:
         return ()
     return distinct((cell.outcome, *cell.others))

@@ -14,5 +14,5 @@ def written(sha256: bytes) -> str:
 
 
 def is_digest(text: str) -> bool:
-    """Return True for what `written` gives."""
+    """Return whether a text is a digest in the form of `written`."""
     return re.fullmatch(DIGEST, text) is not None

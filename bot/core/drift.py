@@ -13,7 +13,7 @@ WEEKLY_SCHEMA = "code-size-weekly/1"
 
 
 class DriftStep(Record, frozen=True):
-    """What one baseline added to the code of a build."""
+    """The bytes that one baseline added to the code of a build."""
 
     commit: Name
     change_bytes: Amount

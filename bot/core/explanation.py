@@ -61,7 +61,7 @@ class PartDelta(Record, frozen=True):
 
 
 class Amounts(Record, frozen=True):
-    """What a component has; None if the cell does not know it."""
+    """The amounts of a component; None if the cell does not know an amount."""
 
     dispatch_sites: Count | None = None
     code_bytes: Count | None = None
@@ -345,7 +345,7 @@ class Step(Small, frozen=True):
 
 
 def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
-    """Return whether the machine code differs; None if that cannot be told."""
+    """Return whether the machine code differs; None if that is not known."""
     if base.code is not None and head.code is not None:
         return base.code != head.code
     if (
@@ -358,9 +358,9 @@ def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
 
 
 def named_bytes(base: Dispatch | None, head: Dispatch | None) -> int:
-    """Return the code that is head's more only because its names are longer.
+    """Return by how much head's code is larger only because its names are longer.
 
-    0 where the code is not known to be the same.
+    It is 0 unless the code is known to be the same.
     """
     if (
         base is None

@@ -1,4 +1,4 @@
-"""What a judgement is: findings, and the verdict they add up to."""
+"""The result of a judgement: findings, and the verdict that follows from them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Finding(Small, frozen=True):
 
     @property
     def sides(self) -> tuple[Value, Value]:
-        """Return base and head as they are told."""
+        """Return base and head as reports show them."""
         if self.seen is None:
             return self.base, self.head
         return spread(self.seen[0]), spread(self.seen[1])
@@ -74,9 +74,9 @@ class Finding(Small, frozen=True):
 
     @property
     def weight(self) -> Status:
-        """Return what it does to the verdict.
+        """Return the effect of the finding on the verdict.
 
-        A finding that base had does nothing, an accepted one warns.
+        A finding that base had has none, and an accepted one warns.
         """
         if self.known:
             return "pass"

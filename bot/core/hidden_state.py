@@ -40,7 +40,7 @@ def hidden_line(value: Record) -> str:
 def hidden_value(line: str, kind: type[_Value]) -> _Value | None:
     """Return the value at the beginning of a line.
 
-    None if this version did not write it, or it was cut off.
+    Return None if another version wrote it, or if it was cut off.
     """
     match = _LINE.match(line)
     if match is None:

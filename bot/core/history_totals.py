@@ -12,7 +12,7 @@ from bot.core.snapshot import CellKey, Metrics, Snapshot
 from bot.core.study import Study, Variant
 
 TRACKED = tuple(metric.id for metric in METRICS if metric.tracked)
-"""Metrics whose moves are told; `history.json` has all that were measured."""
+"""Metrics that a history shows; `history.json` has all that were measured."""
 
 
 class HistoryTotal(Record, frozen=True):

@@ -42,7 +42,7 @@ NOT_RUN = Run()
 
 
 class Lab(Small, frozen=True, dict=True, gc=True):
-    """What an experiment gave."""
+    """The results of an experiment."""
 
     experiment: Experiment
     study: Study  # the experiment's variants, measured
@@ -61,7 +61,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
         return tuple(sorted(cells, key=lambda pair: (pair[1].key, pair[0])))
 
     def run(self, variant: str, cell: Cell) -> Run:
-        """Return what running a cell gave."""
+        """Return the result of running a cell's artifact."""
         return self.runs.get((variant, cell.key), NOT_RUN)
 
 

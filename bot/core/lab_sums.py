@@ -58,7 +58,7 @@ class Sums:
         return total(values)
 
     def run(self, model: str, variant: str) -> Run:
-        """Return what running one of the cells gave."""
+        """Return the result of running one of the cells."""
         return self.lab.run(variant, self.cells[model, variant])
 
     def time(self, variant: str) -> Mean | None:

@@ -206,9 +206,9 @@ class Carried:
 
 
 def carried(attribution: Mapping[str, int | None], change_bytes: int) -> Carried | None:
-    """Return which phases carry a change.
+    """Return the phases that carry a change.
 
-    None if a failed experiment leaves that open. LLVM counts as one phase where it
+    Return None if a failed experiment leaves that open. LLVM counts as one phase if it
     could not be divided.
     """
     parts = dict(attribution)

@@ -475,7 +475,7 @@ def metric_words(metric: Metric, backend: str) -> str:
 
 
 def part_words(name: str) -> str:
-    """Return what a part is called in a sentence."""
+    """Return the name of a part in a sentence."""
     short = name.removeprefix(EXECUTABLES)
     return _WORDS.get(name) or _WORDS.get(short) or short
 
@@ -500,7 +500,7 @@ OwnMetrics = Annotated[tuple[OwnMetric, ...], Meta(max_length=MOST_OWN)]
 
 @lru_cache(maxsize=64)
 def own_metrics(*sides: OwnMetrics) -> Mapping[str, Metric]:
-    """Return what sides declare, by id; the last one's words count."""
+    """Return the declared metrics of all sides, by id; the last side's words count."""
     metrics = dict[str, Metric]()
     for metric in chain.from_iterable(sides):
         metrics[metric.id] = Metric(

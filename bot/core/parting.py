@@ -107,7 +107,10 @@ def _with_other_target(
 
 
 def _why_untraced(base: DispatchTrace | None, head: DispatchTrace | None) -> str:
-    """Say why a side's trace is not whole; empty if both are, or are not there."""
+    """Return why a side's trace is not complete.
+
+    It is empty if both traces are complete or missing.
+    """
     for side, trace in (("base", base), ("head", head)):
         if trace is None or trace.is_whole:
             continue
@@ -163,7 +166,7 @@ def _parting_where_formed(rows: tuple[TraceRow, ...], early: int) -> Parting:
 def _parting_by_share(
     rows: tuple[TraceRow, ...], early: int, *, prints_llvm: bool
 ) -> Parting:
-    """Return the pass that makes most of what the sides are apart in the end.
+    """Return the pass that makes most of the final difference.
 
     Args:
         early: how many of the rows are of passes over the program.

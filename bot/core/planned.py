@@ -359,11 +359,10 @@ def plan(
 
 
 def covers(wide: str, narrow: str) -> bool:
-    """Return whether every name that `narrow` matches is sure to be matched by `wide`.
+    """Return whether `wide` certainly matches every name that `narrow` matches.
 
-    Where `wide` has no wildcard but `*`, matching the globs as text proves it; a
-    character class in `narrow` is longer as text than what it matches, so it proves
-    nothing.
+    If `*` is the only wildcard of `wide`, matching the globs as text proves it. A
+    character class in `narrow` proves nothing: its text is longer than what it matches.
     """
     if wide in (narrow, "*"):
         return True

@@ -77,9 +77,9 @@ def judge(
     rules: Sequence[Rule],
     states: Mapping[str, Status] = DEFAULT_STATES,
 ) -> Verdict:
-    """Hold every cell against the rules (see the prose above) and add up the verdict.
+    """Judge every cell by the rules of the module's docstring, and return the verdict.
 
-    `states`: cell state → what it does; one that is not in it passes.
+    `states`: cell state → its level; a state that is missing passes.
     """
     by_metric = _rules_by_metric(deltas, rules)
     judged = list[Finding]()

@@ -21,9 +21,9 @@ FAMILY_KINDS = (
     "extra-operation",
     "different-fusion",
 )
-"""What may keep executables apart that are otherwise equal.
+"""The differences that may keep otherwise equal executables apart, strict ones first.
 
-Of several the loosest, but what varies names them all.
+The kind of a family is the loosest of its differences. Its `varying` has all of them.
 """
 
 FamilyKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FAMILY_KINDS)})\Z")]

@@ -30,7 +30,7 @@ BASE_ONLY: RunsOn = "base"
 HEAD_ONLY: RunsOn = "head"
 BOTH: RunsOn = "both"
 FORMS_REGIONS = "forms other dispatch regions"
-"""What a pass does that is the cause of other regions, in the words of a root cause."""
+"""The words of a root cause for a pass that forms other regions."""
 EXPERIMENT_WORDS = {
     PROVED: "proved by experiment",
     PARTLY: "partly proved by experiment",

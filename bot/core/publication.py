@@ -38,8 +38,8 @@ def is_standing(finding: Finding) -> bool:
 def wants_comment(report: Report, previous: CommentState | None, always: bool) -> bool:
     """Return whether a comment is to be created or updated.
 
-    `previous`: what the comment that is there remembers (an empty state where it cannot
-    be read); None without one.
+    `previous`: the state in the existing comment (empty if it cannot be read); None
+    without a comment.
     """
     if (
         previous is not None

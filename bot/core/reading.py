@@ -18,9 +18,9 @@ from bot.errors import MalformedBinary
 Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]
 
 UNSPEAKABLE = re.compile(r"[^0-9A-Za-z]+")
-"""What a kernel's language may replace.
+"""Characters of a name that a kernel's language may replace.
 
-Runs of it are taken as one, because SPIRV-Cross joins underscores.
+A run of them counts as one, because SPIRV-Cross joins underscores.
 """
 
 
@@ -207,7 +207,7 @@ class PtxModule(Small, frozen=True):
 
 
 class Assembled(Small, frozen=True):
-    """What `ptxas -v` made of one PTX module, and what it printed.
+    """The cubin that `ptxas -v` made of one PTX module, and what it printed.
 
     The cubin is an ELF file with the machine code.
     """

@@ -39,7 +39,7 @@ def always(value: Any) -> Any:
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Return True for a whole number from 0 to INT_LIMIT: no reader refuses it."""
+    """Return whether a value is an integer that any reader accepts: 0 to INT_LIMIT."""
     return type(value) is int and 0 <= value <= INT_LIMIT
 
 

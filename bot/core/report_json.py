@@ -155,7 +155,7 @@ _T = TypeVar("_T")
 
 
 class Both(msgspec.Struct, Generic[_T], frozen=True):
-    """What base and head have; None if the side has none."""
+    """A value on base and on head; None if a side does not have it."""
 
     base: _T | None
     head: _T | None

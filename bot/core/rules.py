@@ -1,4 +1,4 @@
-"""What a rule of the thresholds is, and which cells and metrics it is about."""
+"""The rules of the thresholds, and the cells and metrics that they match."""
 
 from __future__ import annotations
 

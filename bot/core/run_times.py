@@ -39,13 +39,13 @@ class TimeRatio(Record, frozen=True):
     high: Ratio
 
     def __post_init__(self) -> None:
-        """Refuse an interval that does not hold its ratio."""
+        """Raise ValueError for an interval that does not contain its ratio."""
         if not self.low <= self.ratio <= self.high:
             raise ValueError("the ratio of run times is outside its interval")
 
 
 class BuildRun(Record, frozen=True, omit_defaults=True):
-    """What running both artifacts of one failing build gave."""
+    """The result of running both artifacts of one failing build."""
 
     model: Text
     target: Text
@@ -73,7 +73,7 @@ class RunTimes(Record, frozen=True):
 
 
 def build_run(model: str, target: str, run: Run) -> BuildRun:
-    """Return what a run gave, with base as the reference."""
+    """Return the result of a run, with base as the reference."""
     time = None
     if run.price is not None:
         price = run.price

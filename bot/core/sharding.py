@@ -26,9 +26,10 @@ def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
 
 
 def expected(cells: Sequence[PlannedCell], last_costs: Costs) -> dict[CellKey, float]:
-    """Return what every cell is expected to cost.
+    """Return the expected cost of every cell.
 
-    A cell that was never measured costs by its size, on the scale of the others.
+    The cost of a cell that was never measured follows from its size, on the scale of
+    the others.
     """
     measured = [cell for cell in cells if cell.key in last_costs]
     guessed = sum(cell.cost for cell in measured)

@@ -36,7 +36,7 @@ class CellKey(Record, frozen=True, order=True):
 
 
 class Kernel(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """What readers measure of an entry point; None: the format does not have it."""
+    """The figures of an entry point that readers measure; None: the format has none."""
 
     # device code of this entry point alone (machine code, PTX, SPIR-V, MSL or bytecode)
     code_bytes: Count | None = None
@@ -101,7 +101,7 @@ class Failure(Record, frozen=True):
 
 
 class CompileOutcome(Record, frozen=True):
-    """What one run of a cell's command gave."""
+    """The result of one run of a cell's command."""
 
     status: Status
     metrics: Metrics = msgspec.field(default_factory=dict)

@@ -133,15 +133,15 @@ def names_commit(spec: str) -> bool:
 
 
 def is_address(link: str) -> bool:
-    """Return True for what is no path of this machine."""
+    """Return whether a place of wheels is an address, and no path of this machine."""
     return "://" in link or link.lower().startswith("file:")
 
 
 def refused_link(link: str) -> str:
-    """Say why a place of wheels is not taken.
+    """Return why a place of wheels is refused.
 
-    Empty for an HTTPS page without credentials, and for any path. Plain HTTP is taken
-    from this machine itself, as pip takes it.
+    It is empty for an HTTPS page without credentials, and for any path. Plain HTTP is
+    accepted only from this machine, as by pip.
     """
     if not is_address(link):
         return ""

@@ -40,9 +40,9 @@ class PhaseText(Record, frozen=True, omit_defaults=True):
 
 
 class Bitcode(Record, frozen=True, omit_defaults=True):
-    """Hold LLVM's optimized bitcode of one executable.
+    """LLVM's optimized bitcode of one executable.
 
-    Beside it stands what base's own code generator makes of it.
+    `control`: the code that base's own code generator makes of it.
     """
 
     control: Rung
@@ -56,7 +56,7 @@ class Bitcode(Record, frozen=True, omit_defaults=True):
 
 
 class StoredDispatch(Record, frozen=True, omit_defaults=True):
-    """What a ladder needs of one dispatch of base."""
+    """The values that a ladder needs of one dispatch of base."""
 
     model: Name
     target: Name

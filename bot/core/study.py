@@ -30,7 +30,7 @@ _ABSENT = "not in this snapshot"
 
 
 class Assumption(Small, frozen=True):
-    """What a variant's models state of each dynamic dimension of their arguments."""
+    """The bounds that a variant's models state for each dynamic dimension."""
 
     smallest: int = 0
     largest: int | None = None  # None for no upper bound

@@ -1,8 +1,8 @@
-"""Say which results hold on this machine only.
+"""Mark results that hold on this machine only.
 
-The reason of such a result begins with HERE, wherever it is shown. A cell that has such
-a reason, or that a timeout or a signal ended, is never kept: elsewhere it may end
-otherwise.
+The reason of such a result begins with HERE, wherever it is shown. A cell with such a
+reason is never stored, nor is a cell that a timeout or a signal ended. On another
+machine it may end in another way.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ from bot.core.program_proof import ProgramProof
 from bot.core.record import Amount, Record
 
 PROGRAM, MLIR, LLVM, MACHINE = LEVELS = ("program", "mlir", "llvm", "machine")
-"""What passes work on.
+"""The levels that passes work on.
 
-The whole program, MLIR's operations of a dispatch, LLVM's instructions, the machine's.
+They are the whole program, MLIR's operations of a dispatch, LLVM's instructions, and
+the machine's.
 """
 
 
@@ -22,11 +23,11 @@ REGION = "flow.dispatch.region"
 Releases put them in different operations.
 """
 SOURCE = "source"
-"""What is before the first stage that a compiler leaves: it has no operations."""
+"""The state before the first stage that a compiler writes: it has no operations."""
 
 
 class PassStep(Record, frozen=True):
-    """What one pass did to a function."""
+    """The changes that one pass made to a function."""
 
     # the pass's argument (`cse`, `greedy`); for LLVM's passes over its IR the class
     # (`InstCombinePass`)
@@ -144,7 +145,7 @@ class TraceRow:
 
     @property
     def class_name(self) -> str:
-        """Return what implements it, of MLIR's passes; empty for one of LLVM's."""
+        """Return the class that implements a pass of MLIR; empty for a pass of LLVM."""
         state = self.head or self.base
         if state and state.level in (PROGRAM, MLIR):
             return state.class_name

@@ -1,4 +1,4 @@
-"""Put the passes of both sides beside each other, with what is apart after each."""
+"""Align the passes of both sides, with the difference after each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say what changed in all deltas of a root cause.
+"""Describe what changed in all deltas of a root cause.
 
 The words are true of every delta in it, with the numbers of all of them.
 """
@@ -31,7 +31,7 @@ _NAMED_LIMIT = 3
 def described(
     cause: str, subject: Any, traits: Counter[Any], parts: Mapping[str, int]
 ) -> str:
-    """Say what changed in all of a cluster's deltas.
+    """Return the words for the change in all of a cluster's deltas.
 
     Args:
         subject: what the cluster's deltas have in common.

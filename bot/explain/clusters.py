@@ -1,4 +1,4 @@
-"""Say which deltas belong to one root cause: by what changed, not by where."""
+"""Cluster deltas into root causes: by what changed, not by where."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ class Passed(NamedTuple):
 def clustered(
     key: CellKey, cause: str, delta: Delta, same_model: bool
 ) -> tuple[Hashable, Hashable]:
-    """Return what a delta is clustered by within its cause, and its trait.
+    """Return the key that clusters a delta within its cause, and its trait.
 
-    The trait is what else the words of the cluster are made of.
+    The words of the cluster are made of the traits, too.
     """
     if isinstance(delta, PartDelta):
         if cause == "input":

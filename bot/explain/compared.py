@@ -13,7 +13,7 @@ from bot.explain.matching import IndexedCell, Match
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """What a side's dispatch sites launch."""
+    """The executables that a side's dispatch sites launch."""
 
     # structures, sources: digest → sites
     structures: Counter[str]
@@ -47,7 +47,7 @@ class Compared:
     def structure_moved(self, structure: str) -> int | None:
         """Return how many executables of a structure head has more than base.
 
-        None if the sides have no sites of it, or not as many.
+        Return None if the sides do not have equally many sites of it, or have none.
         """
         base_sites = self.base_census.structures[structure]
         head_sites = self.head_census.structures[structure]

@@ -124,7 +124,7 @@ def _starred(level: str, varies: Iterator[bool]) -> str:
 
 
 def naming(base: Cell, head: Cell, sections: Sections = ()) -> Names:
-    """Return what the places of both sides of a cell are called; see `name_places`."""
+    """Return the names of the places on both sides of a cell; see `name_places`."""
     programs = [cell.program for cell in (base, head) if cell.program]
     return name_places(
         frozenset().union(*map(_named_places, programs)), tuple(sections)
@@ -370,7 +370,7 @@ def components(
 def _nothing_of(parts: Mapping[Part, Amounts]) -> Amounts:
     """Return the amounts of a component that a side does not have.
 
-    0 where the side knows the amount of any other component, else None.
+    An amount is 0 if the side knows that of any other component, else None.
     """
     nothing = Amounts()
     for amount in AMOUNTS:

@@ -28,9 +28,9 @@ _OPERAND = re.compile(r", (?=%|affine_map<)")
 
 
 def unified(base_text: str, head_text: str) -> tuple[str, ...]:
-    """Return the unified diff of two texts.
+    """Return the unified diff of two texts; empty if they are equal.
 
-    Empty if they are equal. It has at most LINES, and one that counts the others.
+    It has at most LINES, and one that counts the others.
     """
     if base_text == head_text:
         return ()

@@ -156,7 +156,7 @@ def _formed_by(
 def _difference(match: Match, cause: str | None, story: Story) -> tuple[str, ...]:
     """Return the smallest piece that differs.
 
-    It is one of the IR where that differs, else one of the configuration.
+    It is a piece of the IR if that differs, else of the configuration.
     """
     base_source, head_source = story.sources(match)
     pair = (digest_of(base_source), digest_of(head_source))

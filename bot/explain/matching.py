@@ -42,7 +42,7 @@ class IndexedCell:
     program: Program | None = None  # the cell's, where both sides have one
 
     def source(self, dispatch: Dispatch) -> Source | None:
-        """Return what is known of the entry point's IR."""
+        """Return the digests of the entry point's IR, if known."""
         return self.sources.get(dispatch.executable)
 
     def is_late(self, dispatch: Dispatch) -> bool:

@@ -1,4 +1,4 @@
-"""Say in one line what differs in a changed dispatch, or why that is not known."""
+"""Write one line about what differs in a changed dispatch, or why it is not known."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _note_of_source(
 
 
 def _note_without_cause(base: Dispatch, head: Dispatch, sites: str) -> str:
-    """Say what is known of a dispatch whose IR is the same on both sides."""
+    """Return a note about a dispatch whose IR is the same on both sides."""
     differs = code_differs(base, head)
     if differs is None:
         return "its code could not be compared"
@@ -95,7 +95,7 @@ def _note_without_cause(base: Dispatch, head: Dispatch, sites: str) -> str:
 
 
 def _note_without_source(match: Match, story: Story) -> str:
-    """Say why there is no cause where the IR of a dispatch is not the same."""
+    """Return why a dispatch with other IR has no cause."""
     if story.cause.cause is None:
         return story.cause.why
     late = _made_late(match, story.compared)
@@ -112,10 +112,10 @@ def _sites_words(base: Dispatch, head: Dispatch) -> str:
 
 
 def _made_late(match: Match, compared: Compared) -> str:
-    """Say that the compiler made a dispatch after it formed all others.
+    """Return that the compiler made a dispatch after it formed all others.
 
-    Empty if it did not. The phase that has the formed dispatches does not have this
-    dispatch. Data tiling makes such dispatches, which encode tensors.
+    It is empty if the compiler did not. Data tiling makes such dispatches, which encode
+    tensors. The phase that has the formed dispatches does not have them.
     """
     kinds = set[str]()
     is_late = False

@@ -89,8 +89,7 @@ def _phase_differs(compared: Compared, phase: str) -> bool | None:
 def _input(compared: Compared) -> Cause | None:
     """Return the cause `input`.
 
-    None if one text gave programs that differ, and that later phases made equal
-    again.
+    Return None if one text gave different programs that later phases made equal again.
     """
     if not _phase_differs(compared, "input"):
         return None
@@ -113,7 +112,7 @@ def source_changed(compared: Compared) -> bool | None:
 
 
 def opaque_source(compared: Compared) -> str:
-    """Return what is the same on both sides of a command where its code differs."""
+    """Return `source` or `model`: the input that both sides share if the code differs."""
     if source_changed(compared) is False:
         return "source"
     return "model"

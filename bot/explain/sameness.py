@@ -33,10 +33,7 @@ def same_numbers(base: Dispatch, head: Dispatch) -> bool:
 
 
 def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:
-    """Return whether the configuration differs.
-
-    None if it was not read on a side.
-    """
+    """Return whether the configuration differs; None if it was not read on a side."""
     if base.strategy is None or head.strategy is None:
         return None
     return not same_configuration(base.strategy, head.strategy)
@@ -52,7 +49,7 @@ def configured_differently(delta: DispatchDelta) -> bool:
 
 
 def unconfigured(base: Dispatch, head: Dispatch) -> str:
-    """Say on which side the configuration was not read."""
+    """Return the side on which the configuration was not read."""
     sides = "base and head"
     if base.strategy is not None:
         sides = "head"

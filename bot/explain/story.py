@@ -1,4 +1,4 @@
-"""Hold what all dispatches of a changed cell share."""
+"""The facts that all dispatches of a changed cell share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def digest_of(source: Source | None) -> str | None:
 
 
 class Story(NamedTuple):
-    """What all dispatches of a cell share."""
+    """The facts that all dispatches of a cell share."""
 
     compared: Compared
     cause: Cause

@@ -97,11 +97,11 @@ _AGAIN = re.compile(r'^(revert|reapply|reland|roll ?back)\b[^"]*"(.*)"', re.IGNO
 _BLOCK = re.compile(r"((?:^-(?!-- ).*\n)+)((?:^\+(?!\+\+ ).*\n?)+)", re.MULTILINE)
 _LINE = re.compile(r"^(?:-(?!-- )|\+(?!\+\+ )).*", re.MULTILINE)
 _OWN = 2
-"""What a name counts that the root cause has."""
+"""The score of a name in the root cause."""
 _LARGEST = 6
-"""What the largest operation of the root cause counts."""
+"""The score of the root cause's largest operation."""
 _TURN = 20
-"""What the very change of the knob's value counts."""
+"""The score of exactly this change of the knob's value."""
 _FORMING = [
     (r"\bfus(?:e[sd]?|ing|ion)\b", _LARGEST),
     (r"\bdispatch(?:es)?\b|\bregions?\b", 1),
@@ -396,7 +396,7 @@ def _pass_of(root: RootCause) -> PassChange | None:
 
 
 class _Looked(NamedTuple):
-    """What the compiler's history has for one clue."""
+    """The result of a look at the compiler's history for one clue."""
 
     files: tuple[str, ...]
     commits: Mapping[str, Commit]  # SHA → commit, of those that touched the files
@@ -409,9 +409,9 @@ def looked_up(
     source: CompilerHistory,
     touched: Collection[str] = (),
 ) -> tuple[list[Answer], str]:
-    """Return what is known of each clue, and why no more is known.
+    """Return the answer for each clue, and why no more is known.
 
-    Nothing is looked up where both compilers are of one revision.
+    Nothing is looked up if both compilers are of one revision.
     """
     base, head = (side.compiler.revision for side in sides)
     touched_files = [clue.files(touched) for clue in clues]
@@ -476,7 +476,7 @@ def _look(
 
 
 def _unnamed_revision(base: str, head: str) -> str:
-    """Say which compiler does not name its source commit; empty if both do."""
+    """Return which compiler does not name its source commit; empty if both do."""
     for side, revision in (("base", base), ("head", head)):
         if not _SHA.fullmatch(revision):
             return (
@@ -489,7 +489,7 @@ def _unnamed_revision(base: str, head: str) -> str:
 def _answer(
     looked: _Looked, touched: tuple[str, ...], diffs: Mapping[str, str]
 ) -> LookedUp:
-    """Return what a report shows of a clue's files.
+    """Return the answer that a report shows about a clue's files.
 
     Args:
         looked: what the compiler's history has for the clue.
@@ -532,9 +532,10 @@ def _likely(clue: Clue, commits: Iterable[Commit]) -> list[Commit]:
 def _without_file(
     clue: Clue, source: CompilerHistory, paths: Mapping[str, str], base: str
 ) -> str:
-    """Say why no file was found for a pass or a knob.
+    """Return why no file was found for a pass or a knob.
 
-    A pass may not be of the compiler's own repository, or not be named as its file.
+    A pass may be outside the compiler's own repository, or have another name than its
+    file.
     """
     if clue.passed is None or (
         clue.passed.class_name and clue.passed.name.startswith("iree-")

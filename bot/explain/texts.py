@@ -12,7 +12,7 @@ Texts = Callable[[str], "str | None"]
 
 
 def no_texts(_: str) -> str | None:
-    """Return the lookup of IR where no side brought any: None for every digest."""
+    """Return None for every digest: the lookup of IR if no side brought any."""
     return None
 
 

@@ -39,9 +39,9 @@ _COUNTED = {
     "strategy": "the same source and a different configuration",
     "codegen": "the same configuration and different code",
 }
-"""What is there for each of the dispatches of a cause.
+"""The words for each dispatch of a cause.
 
-The others are causes of parts that are no dispatch's code.
+Other causes have parts that are no dispatch's code.
 """
 
 
@@ -90,9 +90,9 @@ def headlined(
 
 
 def _headline(fallen: Explanation, explanation: Explanation) -> tuple[str | None, str]:
-    """Return the cause of a cell, and why.
+    """Return the cause of a cell, and its reason.
 
-    The earlier phase counts where causes are equal. No cause is named where as many
+    If causes are equally large, the earlier phase counts. No cause is named if as many
     bytes are not known.
 
     Args:
@@ -213,7 +213,7 @@ def _text_parts(
 def _bytes_around(delta: DispatchDelta) -> int:
     """Return the bytes beside the code in the executable of a dispatch on one side.
 
-    What only base has is negative: it is gone. 0 where both sides have the dispatch.
+    They are negative if only base has the dispatch. They are 0 if both sides have it.
     """
     if delta.base is not None and delta.head is not None:
         return 0

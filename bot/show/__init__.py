@@ -1,4 +1,5 @@
-"""What a person reads.
+"""Draw the results for people: in comments, pages and on the terminal.
 
-Each answer is one function from values to blocks. Each block is drawn in one way.
+Each answer is one function from values to blocks. Each kind of block is drawn in one
+way.
 """

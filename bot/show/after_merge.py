@@ -44,7 +44,7 @@ _ABOUT = (
 
 
 class MainIssue(Small, frozen=True):
-    """What an issue about a branch shows."""
+    """The values that an issue about a branch shows."""
 
     report: Report  # of the newest commit against the last good baseline
     state: IssueState

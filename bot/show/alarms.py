@@ -237,7 +237,7 @@ def _newly_broken(facts: Facts, deltas: Sequence[CellDelta]) -> Alarm:
 
 
 def _broken_reason(cells: Sequence[Cell | None]) -> Phrase:
-    """Return what happened to builds, and the first line of the first message."""
+    """Return the words about failed builds, and the first line of the first message."""
     lines = [
         trimmed(cell.failure.message, 1)[0]
         for cell in cells
@@ -450,7 +450,7 @@ def _with_runs(lines: Sequence[Alarm], runs: RunRows) -> list[Row]:
 def _doubt(facts: Facts, keys: Sequence[CellKey]) -> str:
     """Return the note that an alarm rests on a single compile of head.
 
-    Empty if none does. Head is not always compiled again, as that costs time.
+    It is empty if none does. Head is not always compiled again, as that costs time.
     """
     heads = [facts.deltas[key].head for key in keys]
     count = sum(head is not None and head.compiles == 1 for head in heads)

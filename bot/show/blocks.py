@@ -20,7 +20,7 @@ from bot.show.escape import clean, clip
 from bot.show.filters import superscript
 
 ABSENT = "–"
-"""Stands for what a side does not have at all; what is there and not known is `n/a`."""
+"""Stands for a value that a side does not have at all; `n/a` is an unknown value."""
 NOTE_LIMIT = 300  # Characters of a footnote, or of another reason
 Kind = Literal[
     "text", "code", "strong", "small", "number", "up", "down", "fail", "warn", "break"
@@ -82,7 +82,7 @@ def strong(text: str) -> Span:
 
 
 def kind_of(level: str) -> Kind:
-    """Return how words of a level are drawn where there are colours."""
+    """Return the colour of words of a level, if the place has colours."""
     if level == "fail":
         return "fail"
     if level == "warn":
@@ -172,7 +172,7 @@ class Listing(Generic[T_co]):
         return replace(self, items=self.items[:count])
 
     def __bool__(self) -> bool:
-        """Return True if the whole list has anything, shown or not."""
+        """Return whether the whole list has any item, shown or not."""
         return self.total > 0
 
     def __iter__(self) -> Iterator[T_co]:
@@ -286,7 +286,7 @@ class _Drawn:
     content: ClassVar[str]
 
     def __bool__(self) -> bool:
-        """Return True if there is something to draw."""
+        """Return whether there is something to draw."""
         return bool(getattr(self, self.content))
 
 
@@ -396,7 +396,7 @@ class Table(_Drawn):
         return tuple(marked(row).texts for row in self.rows)
 
     def is_number(self, column: int) -> bool:
-        """Return True for a column of numbers, which are aligned to the right."""
+        """Return whether a column has numbers, which are aligned to the right."""
         return column >= self.numbers_from and column not in (
             self.sentences,
             *self.unnumbered,
@@ -428,7 +428,7 @@ class Fold:
     kind: ClassVar = "fold"
 
     def __bool__(self) -> bool:
-        """Return True if any of the blocks is to be drawn."""
+        """Return whether any of the blocks is to be drawn."""
         return any(self.blocks)
 
 
@@ -450,7 +450,7 @@ Make = Callable[[int], "Iterable[Block]"]
 
 
 class Rank(IntEnum):
-    """What a part is worth to a reader: `fit` shortens the lowest rank first."""
+    """The worth of a part to a reader: `fit` shortens the lowest rank first."""
 
     STORY = 0  # why one build changed
     ROW = 1  # a figure of one build
@@ -474,7 +474,7 @@ class Part:
     kind: ClassVar = "part"
 
     def __bool__(self) -> bool:
-        """Return True if any of the blocks is to be drawn."""
+        """Return whether any of the blocks is to be drawn."""
         return any(self.blocks)
 
     def shortened(self, share: float) -> Part:
@@ -511,7 +511,7 @@ def several(
 ) -> Part:
     """Return the first blocks as a part, at most `limit` of them.
 
-    `noun`: what a block is, in the singular, where those left out are counted.
+    `noun`: the name of a block in the singular, if those left out are counted.
     """
     entries = tuple(blocks)
 

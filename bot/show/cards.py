@@ -214,7 +214,7 @@ def _row_addresses(blocks: Sequence[Block]) -> set[str]:
 def _card(
     facts: Facts, delta: CellDelta, blocks: Sequence[Block], anchors: Sequence[str]
 ) -> Card:
-    """Return the card of a build; its artifact is unknown where no side measured it."""
+    """Return the card of a build; its artifact is unknown if no side measured it."""
     base: Value = None
     head: Value = None
     moved = 0
@@ -264,9 +264,9 @@ def _whole(
     tables: tuple[Table, Table],
     traced: Collection[TracedDispatch],
 ) -> Iterator[Block]:
-    """Yield what a build is made of.
+    """Yield the details of a build.
 
-    `tables`: that of the dispatches that changed, and that of all.
+    `tables`: the table of the dispatches that changed, and that of all.
     """
     backend = facts.backends.get(delta.key.target, "")
     explanation = facts.report.explanations.get(delta.key)
@@ -327,7 +327,7 @@ def _failures(delta: CellDelta) -> Iterator[Fold]:
 def _cause_shares(facts: Facts, key: CellKey) -> Phrase:
     """Return the shares of the largest root causes in a build's change.
 
-    Empty if no root cause of the page is among the largest.
+    It is empty if no root cause of the page is among the largest.
     """
     sizes = facts.causes.get(key, ())
     total = sum(size for size, _ in sizes)

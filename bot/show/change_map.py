@@ -246,7 +246,7 @@ def map_table(tree: Place) -> Table:
 
 
 def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
-    """Return what the picture has, and which builds it cannot have."""
+    """Return the words about the picture, and about builds that it lacks."""
     cells = sum(len(target.inside) for target in tree.inside)
     amounts = grew_and_shrank(tree.net_bytes, tree.moved_bytes)
     summary = phrase(

@@ -205,9 +205,9 @@ def _dispatch_table(explanation: Explanation, code_label: str, count: int) -> Ta
 
 
 def _note_lines(explanation: Explanation, count: int) -> Listing[Phrase]:
-    """Return what differs in the dispatches, each note once, at most four of them.
+    """Return the differences of the dispatches, each note once, at most four of them.
 
-    The reason that the build itself gives is not repeated.
+    The reason of the build itself is left out.
     """
     dispatches = explanation.dispatches if count else ()
     groups = by(dispatches, lambda delta: clean(delta.note, _NOTE))

@@ -1,4 +1,4 @@
-"""Say what differs between the sides: compilers, flags, models and other inputs."""
+"""List the differences between the sides: compilers, flags, models and other inputs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ FlagChange = tuple[tuple[str, str], ...]
 """Each removed flag and the added flag in its place; either is empty if missing."""
 _REORDERED: FlagChange = (("", ""),)
 _QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
-"""What a shell reads differently from `str.split`.
+"""Characters that a shell reads differently from `str.split`.
 
-Nearly no command has any of it, and shlex is slow.
+Nearly no command has any of them, and shlex is slow.
 """
 
 

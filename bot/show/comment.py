@@ -36,9 +36,9 @@ COMMENT_LIMIT = 65_536
 They are counted here as UTF-16 units, which are never fewer than characters.
 """
 SUMMARY_LIMIT_BYTES = 1024 * 1024
-"""What GitHub takes as the summary of one step, in UTF-8."""
+"""The limit of GitHub for the summary of one step, in UTF-8."""
 CHECK_SUMMARY_LIMIT = 65_535
-"""What GitHub takes as the summary of a check run, in UTF-16 units."""
+"""The limit of GitHub for the summary of a check run, in UTF-16 units."""
 ANNOTATIONS_LIMIT = 200
 """Nobody reads more annotations than these; GitHub takes 50 a call."""
 
@@ -323,14 +323,14 @@ def _input_of(command: str) -> str:
 
 
 def _is_plain(path: str) -> bool:
-    """Return True for a short path without odd characters."""
+    """Return whether a path is short and has no odd characters."""
     if len(path) > _PATH_CHARS or not path.isprintable():
         return False
     return "\\" not in path and ":" not in path
 
 
 def _is_inside(path: str) -> bool:
-    """Return True for a relative path that stays in the repository."""
+    """Return whether a path is relative and stays in the repository."""
     has_odd_part = bool({"", ".", ".."} & set(path.split("/")))
     return not has_odd_part and not path.startswith(("-", "~"))
 

@@ -232,7 +232,7 @@ def _note(reason: str) -> str:
 
 
 def _together(texts: Iterable[str]) -> str:
-    """Return base and head, or one text where they are equal."""
+    """Return base and head, or one text if they are equal."""
     return " → ".join(dict.fromkeys(texts))
 
 

@@ -151,7 +151,7 @@ def md_link(label: str, url: str) -> str:
 
 
 def is_link(url: str) -> bool:
-    """Return True for a link that is drawn: an https page, or one of this machine."""
+    """Return whether a link is drawn: it is an https page, or one of this machine."""
     return _URL.fullmatch(url) is not None and len(url) <= _LONGEST_URL
 
 

@@ -46,7 +46,7 @@ VALUE_LIMIT = 300  # Characters of a note, or of another value that is not ours
 
 
 class Naming(Protocol):
-    """What builds are named by, with the attributes of Facts."""
+    """The names of builds, with the attributes of Facts."""
 
     @property
     def short(self) -> Mapping[str, str]:
@@ -87,7 +87,7 @@ class Facts:
     state_words: Mapping[str, str]
 
     def label(self, metric: Metric, key: CellKey) -> str:
-        """Return what a metric is called in a build."""
+        """Return the name of a metric in a build."""
         return metric_words(metric, self.backends.get(key.target, ""))
 
     def mark(self, key: CellKey) -> str:
@@ -272,16 +272,16 @@ def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str
 
 
 def broken_alike(delta: CellDelta) -> bool:
-    """Return True if neither side compiles, and both fail in the same way.
+    """Return whether neither side compiles, and both fail in the same way.
 
-    A build that one side's stack gate refuses and the other's compiler crashes on does
-    not count.
+    A build does not count if one side's stack gate refuses it, and the other side's
+    compiler crashes.
     """
     return delta.state == "broken" and outcome(delta.base) == outcome(delta.head)
 
 
 def is_over(cell: Cell | None) -> bool:
-    """Return True if the compiler's stack gate refuses the build."""
+    """Return whether the compiler's stack gate refuses the build."""
     return cell is not None and cell.status == "over-stack-limit"
 
 
@@ -361,7 +361,7 @@ def is_lost(delta: CellDelta, finding: Finding) -> bool:
 
 
 def notes(report: Report) -> list[Phrase]:
-    """Return what broke or was left out in the report, and the notes of each side."""
+    """Return the notes of the report and of each side, and what broke or was left out."""
     texts = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
         texts += [f"{name}: {note}" for note in side.notes]

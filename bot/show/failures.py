@@ -197,7 +197,7 @@ def failed_builds(facts: Facts, state: str, view: View) -> Fold:
 def _message_blocks(
     facts: Facts, group: Sequence[CellDelta], view: View
 ) -> Iterator[Block]:
-    """Yield what happened to a group, and the first lines of the message."""
+    """Yield the words about a group's failures, and the first lines of the message."""
     text, hidden_lines = _message(group, view)
     ending = ""
     if hidden_lines:
@@ -208,7 +208,7 @@ def _message_blocks(
 
 
 def _first_line(facts: Facts, group: Sequence[CellDelta], view: View) -> Sentence:
-    """Return what happened to a group, with the first line of the message."""
+    """Return the words about the failures of a group, with the message's first line."""
     happened = _what_happened(facts, group, view)
     line = _message(group, view)[0].partition("\n")[0]
     if not line:

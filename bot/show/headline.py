@@ -168,7 +168,7 @@ def _why_lost(delta: CellDelta) -> str:
 
 
 def _ways(facts: Facts, total: Total) -> Iterator[str]:
-    """Yield what changed and how; what is the same only if nothing changed."""
+    """Yield what changed and how; unchanged figures only if nothing changed."""
     changed = [delta.metrics["artifact_bytes"] for delta in facts.states["changed"]]
     as_large = sum(artifact.change == 0 for artifact in changed)
     counts = {

@@ -188,8 +188,8 @@ class _Facts:
     def folded(self, key: CellKey) -> str:
         """Return the share of regions that deduplication folds: `68 % → 61 %`.
 
-        The shares are those of the first and the last release that know it. `n/a`
-        where no release knows it.
+        The shares are those of the first and the last release that know it. Return
+        `n/a` if no release knows it.
         """
         shares = [text for text in folded_shares(self.rows[key]) if text != UNKNOWN]
         ends = dict.fromkeys((*shares[:1], *shares[-1:]))

@@ -304,7 +304,7 @@ def _where(keys: Iterable[CellKey], names: int) -> Phrase:
 
 
 def unmeasured(lab: Lab, names: int) -> list[Phrase]:
-    """Return what was not measured, and why: a line for each reason.
+    """Return the builds that were not measured: a line for each reason.
 
     A build that no compiler can measure is not among them: `code-size-bot targets`
     shows its reason.
@@ -398,7 +398,7 @@ def _ran(lab: Lab) -> Iterator[str]:
 
 
 def _is_compared(run: Run) -> bool:
-    """Return True if the outputs of a run were compared with those of another."""
+    """Return whether the outputs of a run were compared with those of another."""
     if run.price:
         return True
     return run.equal is not None and run.equal_note != SAME
@@ -436,7 +436,7 @@ def tables(lab: Lab, lab_sums: Sequence[Sums]) -> tuple[list[Table], list[Table]
 
 
 def _is_run(total: Sums) -> bool:
-    """Return True if artifacts were run, so that there are times to show."""
+    """Return whether artifacts were run, so that there are times to show."""
     return any(total.run(*key).price for key in total.cells)
 
 
@@ -541,7 +541,7 @@ def _model_row(total: Sums, model: str, variant: str, columns: Sequence[str]) ->
 
 
 def _variant(lab: Lab, variant: Variant) -> Phrase:
-    """Return what makes a variant different from the others."""
+    """Return how a variant differs from the others."""
     parts = list[Phrase]()
     compilers = {variant.compiler for variant in lab.study.variants}
     if variant.compiler and len(compilers) > 1:

@@ -77,7 +77,7 @@ def _phase_table(ladder: Ladder) -> Table:
 
 
 def _meaning(ladder: Ladder) -> str:
-    """Say what the numbers are, and what error the experiment with LLVM has."""
+    """Return the meaning of the numbers, and the error of the experiment with LLVM."""
     text = (
         "bytes of the change that each phase carries; base first: base's IR up to a"
         " phase, head's compiler after it"

@@ -193,8 +193,8 @@ def _executables(deltas: Sequence[CellDelta]) -> tuple[Value, Value] | None:
 def _memory(deltas: Sequence[CellDelta]) -> list[LargestChange]:
     """Return the largest changes of memory.
 
-    These are spills and registers where they changed, and else the stack frame and the
-    stack allocations that changed.
+    These are the changes of spills and registers, if there are any. Else they are those
+    of the stack frame and the stack allocations.
     """
     for names in (_SPILLS, _REGISTERS):
         moved = [change for name in names for change in _largest_changes(deltas, name)]
@@ -208,7 +208,7 @@ def _memory(deltas: Sequence[CellDelta]) -> list[LargestChange]:
 def _largest_changes(deltas: Sequence[CellDelta], name: str) -> list[LargestChange]:
     """Return the build in which a metric grew most.
 
-    The build in which it shrank most is added where it shrank even more.
+    The build in which it shrank most is added if the shrinkage is even larger.
     """
     changes = []
     for delta in deltas:

@@ -117,7 +117,7 @@ def _unlisted(facts: Facts, chosen: Sequence[CellDelta]) -> str:
 def _choices(
     facts: Facts, chosen: Sequence[CellDelta]
 ) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Return what builds can be filtered by: the value and the words of each choice."""
+    """Return the filters of builds: the value and the words of each choice."""
     models = dict.fromkeys(clip(delta.key.model, NAME_LIMIT) for delta in chosen)
     targets = sorted({facts.short[delta.key.target] for delta in facts.report.deltas})
     return {

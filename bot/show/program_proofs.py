@@ -57,7 +57,7 @@ def phase_words(proof: ProgramProof) -> str:
 
 
 def pass_words(passed: ProgramPassProof, proof: ProgramProof) -> str:
-    """Return what the experiment with the pass was, and what it gave."""
+    """Return the words about the experiment with the pass, and its result."""
     change = "with base's pass"
     if passed.why:
         change = "with base's passes up to this one"

@@ -64,9 +64,9 @@ class MeasureProgress:
         self._console.print(escape(line), highlight=False, soft_wrap=True)
 
     def plan(self, cells: int, cached: int, cost: float, about: str = "", /) -> None:
-        """Take the number of all cells, of those in the cache, and the cost of the others.
+        """Set the number of all cells, that of the cached ones, and the others' cost.
 
-        `about`: whose cells these are, where they are of several sides.
+        `about`: the sides of these cells, if there are several.
         """
         with self._lock:
             self._total = cells
@@ -80,7 +80,7 @@ class MeasureProgress:
         self.say(f"{plural(cells, self._noun)}{about}, {cached} from the cache")
 
     def stage(self, about: str, tasks: int, noun: str, /) -> None:
-        """Say what runs now, and count its tasks from 0."""
+        """Show the next kind of work, and count its tasks from 0."""
         with self._lock:
             self._stage = about
             self._noun = noun
@@ -118,7 +118,7 @@ class MeasureProgress:
             self._say_sometimes()
 
     def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
-        """Say what measuring all cells of the last plan took."""
+        """Print the cost of measuring all cells of the last plan."""
         seconds = time.monotonic() - self._planned_at
         cpu_seconds = sum(cpu_ms.values()) / 1000
         if cpu_seconds:

@@ -183,14 +183,14 @@ def _of(proof: Proof, dispatches: int) -> str:
 
 
 def changed_noun(moved_bytes: int) -> str:
-    """Return what a signed change is."""
+    """Return the noun for a signed change."""
     if moved_bytes > 0:
         return GROWTH
     return SHRINKAGE
 
 
 def untried_words(reason: str) -> str:
-    """Say that there was no experiment, and why."""
+    """Return the words that there was no experiment, and why."""
     if reason:
         return f"{STATUS_WORDS[NOT_TRIED]}: {reason}"
     return STATUS_WORDS[NOT_TRIED]
@@ -204,7 +204,7 @@ def _named(knobs: tuple[str, ...]) -> str:
 
 
 def _effect(restored_bytes: int, moved_bytes: int, knobs: int, noun: str) -> str:
-    """Return what base's values do.
+    """Return the effect of base's values.
 
     Both arguments are amounts of bytes; negative is the wrong direction.
     """

@@ -145,7 +145,7 @@ def with_left_out(blocks: Blocks, where: str) -> Blocks:
 
 
 def page_blocks(facts: Facts, view: View) -> Mapping[str, Blocks]:
-    """Return what a page has beside pictures, grid and builds, by where it stands."""
+    """Return the blocks of a page beside pictures, grid and builds, by their place."""
     compilers = (
         side.compiler.metrics for side in (facts.report.base, facts.report.head)
     )
@@ -256,9 +256,9 @@ def _verdict(facts: Facts) -> Fold:
 
 
 def _changes(facts: Facts) -> Fold:
-    """Return what is not the same on both sides.
+    """Return the differences between the sides.
 
-    In the first report it is the new configuration, and the compiler.
+    In the first report they are the new configuration and the compiler.
     """
     report = facts.report
     nothing = "nothing: both sides have the same compiler, flags and models"
@@ -410,7 +410,7 @@ def _remarks(facts: Facts, view: View) -> Iterator[Block]:
 
 
 def _next(facts: Facts, groups: Sequence[AlarmGroup], view: View) -> Fold:
-    """Return what to do, by whom, and where to read on."""
+    """Return what is to be done, by whom, and where to read on."""
     links: Phrase = ()
     if not view.terminal:
         links = _links(facts)
@@ -424,7 +424,7 @@ def _next(facts: Facts, groups: Sequence[AlarmGroup], view: View) -> Fold:
 
 
 def _next_step(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
-    """Return what a reader should do; empty if the report does not know it."""
+    """Return the next step of a reader; empty if the report does not know it."""
     report = facts.report
     status = report.verdict.status
     if status == "fail":
@@ -449,7 +449,7 @@ def _or_accept(report: Report) -> str | Phrase:
 
 
 def _to_do(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
-    """Return what to do about failing builds: ``shrink `m` on `x86_64` by 29,456 B``.
+    """Return the next step for failing builds: ``shrink `m` on `x86_64` by 29,456 B``.
 
     The first builds are named, and the others counted.
     """
@@ -519,7 +519,7 @@ def _shrink(facts: Facts, finding: Finding) -> Phrase:
 
 
 def _other_step(facts: Facts, finding: Finding) -> Phrase:
-    """Return what a finding asks for that is not about code size."""
+    """Return the next step for a finding that is not about code size."""
     named = facts.named(finding.key)
     excess = ""
     if finding.metric:

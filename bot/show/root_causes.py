@@ -131,7 +131,7 @@ def cause_title(cause_text: str, cause: str | None, to: str = "") -> Phrase:
 
 
 def _pass_title(text: str, to: str) -> Phrase:
-    """Return what a pass does now; empty if the cause is no pass."""
+    """Return the words about a pass and its change; empty if the cause is no pass."""
     lead = Span("Pass", "strong", to)
     formed = _FORMS.fullmatch(text)
     if formed:
@@ -277,9 +277,9 @@ def unexplained_words(facts: Facts) -> str:
 
 
 def _is_shared(root: RootCause) -> bool:
-    """Return True if a pass was printed for another target only.
+    """Return whether a pass was printed only for another target.
 
-    This is so of some of the root cause's dispatches.
+    It is so if this holds for any of the root cause's dispatches.
     """
     return (
         root.cause in EARLY_CAUSES
@@ -415,7 +415,7 @@ def _example(facts: Facts, example: Example) -> Phrase:
 def example_address(facts: Facts, example: Example) -> str:
     """Return the address of an example's dispatch.
 
-    Empty if it names none, or none that is known to have changed.
+    It is empty without a dispatch, or if the dispatch is not known to have changed.
     """
     explanation = facts.report.explanations.get(example.key)
     if not explanation:

@@ -92,7 +92,7 @@ def sum_of(target: str, deltas: Sequence[CellDelta]) -> Total:
 
 
 def _is_state_change(delta: CellDelta) -> bool:
-    """Return True if a build is new, gone, fixed, newly failing or not measured."""
+    """Return whether a build is new, gone, fixed, newly failing or not measured."""
     if delta.state in ("same", "changed") or delta.excused:
         return False
     return not broken_alike(delta)

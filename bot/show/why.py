@@ -204,7 +204,7 @@ def dispatch_line(delta: DispatchDelta) -> DispatchLine:
 
 
 def passed_words(delta: DispatchDelta) -> str:
-    """Return what the named pass did.
+    """Return the change that the named pass made.
 
     An example is `after iree-llvmcpu-peel: 57 operations more (scf.for +9 and 12
     more)`.
@@ -278,11 +278,11 @@ def number_label(label: str, backend: str) -> str:
 def family_lines(
     families: Sequence[Family], limit: int | None = None, *, roomy: bool = False
 ) -> Listing[Phrase]:
-    """Return what deduplication left behind, with a line for each family.
+    """Return the families that deduplication left behind, one line each.
 
     A line is like ``constants keep 6 executables apart (`a`, `b`, …): `arith.constant
-    i32: 3, 5` ``, or states that the executables are identical.
-    `roomy`: with all that keeps the executables apart.
+    i32: 3, 5` ``. Or it says that the executables are identical. `roomy`: with all that
+    keeps the executables apart.
     """
     members = 2
     varying = 3

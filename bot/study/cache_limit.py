@@ -1,4 +1,4 @@
-"""Hold the cache to the size that it may have."""
+"""Keep the cache within its size limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CLOCKS_APART_NS = 10**9
 
 
 def limit_of_environment() -> int:
-    """Return the limit where no option gives one; raises UsageError."""
+    """Return the limit of the environment, used without an option; raises UsageError."""
     try:
         return parse_size(default_limit())
     except ValueError as error:
@@ -29,12 +29,11 @@ def limit_of_environment() -> int:
 def limited(
     cache: Path, limit_bytes: int, say: Callable[[str], None]
 ) -> Iterator[None]:
-    """Hold the cache to its limit around a run.
+    """Keep the cache within its limit around a run.
 
-    Where the run ends well, what it did not use leaves the cache until that is within
-    its limit.
-
-    However it ends, it is said where there was no room for what it measured.
+    After a run that ends well, entries that it did not use are removed until the cache
+    is within its limit. After any run, the user sees whether the disk had no space for
+    new entries.
     """
     since_ns = time.time_ns() - _CLOCKS_APART_NS
     try:

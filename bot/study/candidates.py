@@ -76,10 +76,10 @@ def _common_folder(good: str, bad: str) -> tuple[str, ...]:
 def _between_ends(
     good: str, bad: str, specs: Sequence[str], *, backward: bool
 ) -> tuple[tuple[str, ...], bool]:
-    """Return the SPECs between the ends, with them, and whether GOOD is the newer end.
+    """Return the ends, the SPECs between them, and whether GOOD is the newer end.
 
-    Versions decide where they order all; otherwise the places of the ends in `specs`
-    do, as far as the ends have one.
+    If all have versions, these decide the order. Otherwise the places of the ends in
+    `specs` do, if they are there.
     """
     inner = [spec for spec in specs if not _same(spec, good) and not _same(spec, bad)]
     versions = _ordering([good, *inner, bad])

@@ -154,7 +154,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _require_inside(tree: Path, paths: Iterable[Path]) -> None:
-    """Refuse a link that leads to a file which is not of the commit."""
+    """Raise an error for a link that leads to a file outside the commit."""
     for path in paths:
         if not path.resolve().is_relative_to(tree.resolve()):
             raise ConfigError(

@@ -79,10 +79,10 @@ def adopting(report: Report, brought: Adoption) -> Report:
 
 
 def held_to_limits(report: Report, repaired: Adoption) -> Report:
-    """Return the report of a change that repairs a pin which names no release.
+    """Return the report of a change that repairs a pin of a missing release.
 
-    Head alone is held to the limits. It warns where no limit is exceeded, so that
-    nobody takes it for a comparison. Without a measured build it is unknown.
+    Only limits of head are judged. If none is exceeded, the report warns, so that
+    nobody takes it for a comparison. Without a measured build, its verdict is unknown.
     """
     findings = tuple(
         finding
@@ -99,7 +99,7 @@ def held_to_limits(report: Report, repaired: Adoption) -> Report:
 
 
 def require_verdict(report: Report, out: Path) -> None:
-    """Raise NoVerdict, once the report is written, where it has nothing to judge."""
+    """Raise NoVerdict, after the report is written, if it has nothing to judge."""
     if report.verdict.status == "unknown":
         raise no_verdict(report, out)
 
@@ -141,7 +141,7 @@ def _notes(
     deltas: Sequence[CellDelta],
     causes: Mapping[CellKey, Explanation],
 ) -> Iterator[str]:
-    """Yield what a reader must not miss beside the cells themselves."""
+    """Yield the notes that a reader must see beside the cells."""
     yield from filter(None, [other_version(base, head)])
     yield from unmeasured_models(base, head)
     for delta in deltas:

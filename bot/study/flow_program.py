@@ -32,7 +32,7 @@ _Answer = TypeVar("_Answer", bound=Record)
 
 
 class Assumed(Record, frozen=True):
-    """What came of an assumption."""
+    """The result of an assumption."""
 
     dimensions: Count  # dynamic dimensions of arguments that it is stated of
 
@@ -40,9 +40,9 @@ class Assumed(Record, frozen=True):
 def flow_of(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path
 ) -> Failure | None:
-    """Write the program at the end of the flow phase.
+    """Write the program at the end of the flow phase, and return why that failed.
 
-    What is wrong where it cannot be had, or not be read again.
+    It fails if there is no such program, or if it cannot be read again.
     """
     text = compile_to(setup, (*argv, *FLOW_OPTIONS), source)
     if isinstance(text, Failure):

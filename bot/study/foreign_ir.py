@@ -219,7 +219,7 @@ def _as_word(name: str) -> str:
 
 
 class _Fix(NamedTuple):
-    """What rewrites the generic form where the own compiler complains."""
+    """A rewrite of the generic form, for a complaint of the own compiler."""
 
     complaint: re.Pattern[str]
     rewrite: Callable[[str], str]

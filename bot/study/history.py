@@ -81,9 +81,9 @@ def _step(neighbours: Neighbours, report: Report) -> Step:
 
 
 def _moves(since: str, name: str, report: Report) -> Moves:
-    """Return what moved in the cells of a report that both sides measured.
+    """Return the changes of the cells of a report that both sides measured.
 
-    Of a number with several values nothing is told.
+    A number with several values is left out.
     """
     moves = Moves()
     for delta in report.deltas:

@@ -10,7 +10,7 @@ _MOST_CHARACTERS = 200
 
 
 def require_measured(lab: Lab, where: str) -> None:
-    """Raise NoVerdict, with the first reason, where no build was measured."""
+    """Raise NoVerdict, with the first reason, if no build was measured."""
     if lab.study.measured:
         return
     reasons = [cell.reason for _, cell in lab.cells if cell.reason]

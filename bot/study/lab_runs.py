@@ -85,7 +85,7 @@ def _runtimes(
 
 @dataclass
 class _Bench:
-    """What compiles and runs the artifacts of variants."""
+    """Compiles and runs the artifacts of variants."""
 
     tracers: Mapping[str, SideTracer]  # variant → what compiles its programs
     runtimes: Mapping[str, Runtime]  # variant → what runs its artifacts

@@ -60,7 +60,7 @@ class LadderSide:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What both orders need of one side."""
+    """The values that both orders need of one side."""
 
     side: LadderSide
     texts: Mapping[str, str | Failure]  # at every phase
@@ -116,7 +116,7 @@ def measured_ladder(
 
 
 def first_side(side: LadderSide) -> FirstSide:
-    """Return what a ladder takes of base, for the time when its compiler is gone."""
+    """Return base's values for ladders of later runs, which lack its compiler."""
     return _first(_measured(side))
 
 

@@ -393,9 +393,9 @@ def _of_cell(cell: Cell, ladders: _Ladders) -> dict[str, Ladder]:
 
 
 def _as_asked(ladder: Ladder, wanted_ladder: Wanted) -> Ladder:
-    """Return a ladder without what nobody asked for.
+    """Return a ladder without the experiments that were not asked for.
 
-    What the cache holds must not change a report.
+    The content of the cache must not change a report.
     """
     back = ladder.back if wanted_ladder.both_orders else None
     knobs = ladder.knobs if wanted_ladder.with_proof else None

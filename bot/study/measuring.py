@@ -91,7 +91,7 @@ def _known_and_waiting(
 
 
 def _announce(progress: Progress, cells: _CellsOfSides, waiters: _Waiters) -> None:
-    """Tell the progress how much there is to compile, and how much the cache has."""
+    """Report how many builds are to be compiled, and how many the cache has."""
     cached = list[CellKey]()
     for cells_of_side in cells.values():
         cached += [key for key, cell in cells_of_side.items() if cell.command]

@@ -60,7 +60,7 @@ class Show(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user asked for."""
+    """The arguments of a command or an event, as a value."""
 
     # side, or `both` → SPEC; a side that is not named comes from the configuration
     specs: dict[str, str] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a request selects: models, targets, and its shard of their cells."""
+    """The models and targets that a request selects, and its shard of their cells."""
 
     models: tuple[Model, ...]
     targets: tuple[Target, ...]
@@ -354,7 +354,7 @@ class Work:
             )
 
     def session(self, scratch: Path) -> Session:
-        """Return what a compiler needs to work with its files in a folder."""
+        """Return the session of a compiler that works with its files in a folder."""
         return Session(
             scratch=scratch,
             timeout_seconds=self.config.timeout_seconds,

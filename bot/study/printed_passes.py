@@ -98,7 +98,7 @@ def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
 
 
 def program_command(command: str) -> str:
-    """Return what prints the passes over the whole program into files.
+    """Return the command that prints the passes over the whole program into files.
 
     They are the passes before the program is code of a target.
     """
@@ -143,9 +143,9 @@ def printed_passes(
     row: Dispatch,
     options: Sequence[str],
 ) -> DispatchTrace:
-    """Return what the passes over one entry point of an executable's source printed.
+    """Return the trace of the passes over one entry point of an executable's source.
 
-    The trace has the reason where nothing is known of them.
+    If nothing is known of the passes, the trace has the reason.
     """
     reader = PassReader(row.name)
 

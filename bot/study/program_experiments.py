@@ -19,7 +19,7 @@ NO_BUDGET = "compile budget used up"
 
 
 class ProgramCompiler(Protocol):
-    """What compiles the programs of one side."""
+    """Compiles the programs of one side."""
 
     def program_side(self, cell: Cell) -> ProgramSide | str:
         """Return a program and its compiler, or why there is none."""

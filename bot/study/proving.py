@@ -102,12 +102,12 @@ def prove_configuration(
     pair: ConfiguredPair,
     most_compiles: int = MOST_COMPILES,
 ) -> KnobProof:
-    """Return what becomes of a dispatch's change where head is configured as base is.
+    """Return the proof of a configuration: head is compiled with base's.
 
     Args:
         setup: how head compiles.
-        argv: flags of head's build, with the lifted stack limit where it needs that.
-        most_compiles: a budget; at least LEAST_COMPILES are needed.
+        argv: flags of head's build, with the lifted stack limit if it needs that.
+        most_compiles: the limit of compiles, at least LEAST_COMPILES.
     """
     compile_head = partial(_compiled, setup, argv, pair.head.name)
     return prove_with(compile_head, pair, most_compiles)
@@ -175,9 +175,10 @@ def prove_with(
 
 
 def why_other_code(alone_code: AloneCode, head: Dispatch, moved_bytes: int) -> str:
-    """Say that head compiled alone has another size than in the artifact.
+    """Return that head compiled alone has another size than in the artifact.
 
-    Empty if it has not, or where only the names in the same code are longer.
+    It is empty if the sizes are nearly equal. It is also empty for the same code with
+    longer names.
     """
     head_bytes = head.code_bytes or 0
     is_same_code = head.code is not None and alone_code.code == head.code

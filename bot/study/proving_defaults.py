@@ -96,7 +96,7 @@ def base_default(base: BuildSide, change: DefaultChange) -> str | Failure:
 
 
 def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> KnobProof:
-    """Return what becomes of a dispatch's change with base's default of one option."""
+    """Return the proof of one option: head is compiled with base's default."""
     moved_bytes = moved_code_bytes(base.row, head.row)
     head_bytes = head.row.code_bytes
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)

@@ -87,7 +87,7 @@ def prove_pass(
 
 
 def _splicer(side: LadderSide, directory: Path) -> Splicer | Failure:
-    """Return what runs a side's passes from a cut on."""
+    """Return the splicer that runs a side's passes from a cut on."""
     translation = printed_side(side, directory)
     if isinstance(translation, Failure):
         return translation
@@ -107,7 +107,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What a range carries in one order."""
+    """The bytes that a range carries in one order."""
 
     restored_bytes: int
     moved_bytes: int
@@ -296,7 +296,7 @@ def _names(translation: Translation, start: int, end: int) -> tuple[str, ...]:
 
 
 def _age(side: LadderSide) -> tuple[Sequence[int], Sequence[str], str]:
-    """Return what orders two sides in the same way, whichever is base."""
+    """Return a key that orders two sides in the same way, whichever is base."""
     version = [
         int(number) for number in re.findall(r"\d+", side.setup.toolchain.info.version)
     ]

@@ -35,7 +35,7 @@ class ProgramExperiment:
     def proof_of(self, executables: Mapping[str, str]) -> ProgramProof:
         """Return the proof for one dispatch.
 
-        It is without the pass where that forms other regions of the program.
+        It has no pass if the pass forms other regions of the program.
 
         Args:
             executables: side → the executable of the dispatch.

@@ -29,10 +29,10 @@ _MOST_RUNS = 12
 
 @dataclass(frozen=True, slots=True)
 class PhaseCut:
-    """Hold the phase that forms the regions.
+    """The phase that forms the regions.
 
-    Beside it stands how far they are from base's, with base's IR before the phase and
-    after it.
+    `before`, `after`: how far the regions are from base's, with base's IR before the
+    phase and after it.
     """
 
     phase: str
@@ -144,11 +144,11 @@ class _Place:
 
 
 def proved_pass(programs: Programs, cut: PhaseCut) -> FoundPass:
-    """Return the pass that forms the regions; raises NoText where no experiment names one.
+    """Return the pass that forms the regions; raises NoText if no experiment names one.
 
-    Passes that one side alone runs, or runs with other options, are tried first. Then
-    base's passes go first, and head's go on: the place where base's regions come is
-    found by halves.
+    Passes that only one side runs, or runs with other options, are tried first. Then
+    base's passes run up to a place, and head's after it. Bisection finds the place
+    where base's regions appear.
     """
     phase = _Phase(programs, cut)
     phase.require_own_regions()
@@ -171,7 +171,7 @@ def proved_pass(programs: Programs, cut: PhaseCut) -> FoundPass:
 
 
 def _better(first: FoundPass | None, second: FoundPass | None) -> FoundPass | None:
-    """Return what restores more regions; None if neither restores one."""
+    """Return the proof that restores more regions; None if neither restores one."""
     candidates = [
         item
         for item in (first, second)
@@ -214,10 +214,10 @@ class _Phase:
             )
 
     def _with_options(self, places: Sequence[_Place]) -> list[_Place]:
-        """Give a side whose compiler prints no options those of the other side, pass by pass.
+        """Copy the options of passes to a side whose compiler prints none.
 
-        Defaults of passes are not the compiler's values. So a pass that nobody lends
-        options to is left out where it changes nothing in this program.
+        Defaults of passes are not the compiler's values. So a pass that gets no options
+        is left out if it changes nothing in this program.
         """
         runs = {
             self._base: [place.base for place in places if place.base is not None],

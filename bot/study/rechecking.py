@@ -115,7 +115,7 @@ def _repeat_unsteady(
 ) -> dict[str, Snapshot]:
     """Return the sides with each non-deterministic cell compiled TIMES times.
 
-    A cell is compiled on the sides where it is planned.
+    A cell is compiled only on the sides that plan it.
     """
     return _repeated(
         plans,
@@ -154,7 +154,7 @@ def _is_configured_to_repeat(key: CellKey, rules: Config) -> bool:
 
 
 class _Budget:
-    """What may still be compiled again, in the work that `bot.core.work` counts."""
+    """The remaining work of rechecks, as `bot.core.work` counts it."""
 
     def __init__(self, plans: Sequence[SidePlan], sides: Sides) -> None:
         # cell → the work of one compile on all its sides, and the lower compile count

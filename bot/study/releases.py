@@ -85,7 +85,7 @@ def _neighbours(sides: Mapping[str, Snapshot]) -> list[Pair]:
 
 
 def _variant(spec: str, side: Snapshot | None, reason: str) -> Variant:
-    """Return what was measured of a SPEC, or the gap with its reason."""
+    """Return the snapshot of a SPEC, or the gap with its reason."""
     if side is None:
         return Variant(short_name(spec), spec, reason=reason)
     name = compiler_name(side.compiler)

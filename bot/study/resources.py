@@ -21,7 +21,7 @@ from bot.system.processes import Cancel, Meter
 
 
 class Progress(Watcher, Protocol):
-    """What long work reports to."""
+    """The display that long work reports to."""
 
     def plan(self, cells: int, cached: int, cost: float, about: str = "", /) -> None:
         """Announce how much there is to do, and what it is about."""
@@ -36,7 +36,7 @@ class Progress(Watcher, Protocol):
         """
 
     def measured(self, side: str, cell: Cell, cost: float) -> None:
-        """Tell that a cell is measured."""
+        """Report that a cell is measured."""
 
     def spent(self, cpu_ms: Mapping[str, int], jobs: int) -> None:
         """Report the end of measuring, with CPU time by model and number of threads."""
@@ -44,7 +44,7 @@ class Progress(Watcher, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What compiling needs beside the plans."""
+    """The cache, display and limits that compiling needs beside the plans."""
 
     cache: CellCache
     jobs: int

@@ -207,7 +207,7 @@ def _stored_plan(side: str, snapshot: Snapshot, work: Work) -> SidePlan | None:
 def _bench(
     plans: Mapping[str, SidePlan], runtime: Runtime, work: Work
 ) -> Iterator[Bench]:
-    """Yield what compiles and runs artifacts; nothing else runs beside it."""
+    """Yield the bench that compiles and runs artifacts; no other work runs beside it."""
     runtimes = {}
     for side in SIDES:
         runtimes[side] = runtime_of(plans[side].compiler.info, runtime, work)

@@ -76,7 +76,7 @@ _BUFFERIZE = "iree-codegen-iree-comprehensive-bufferize"
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What one `iree-opt` knows."""
+    """The passes and options that one `iree-opt` knows."""
 
     options: frozenset[str]
     names: frozenset[str]  # of options, passes and pipelines
@@ -106,7 +106,7 @@ def registered(setup: CompileSetup) -> Registered | Failure:
 def _expanded(setup: CompileSetup, pipeline: str, directory: Path) -> tuple[str, ...]:
     """Return the passes on functions that a pipeline runs.
 
-    None if it is a pipeline of something else.
+    It is empty for a pipeline of another operation.
     """
     (directory / _SOURCE).write_text("module {}\n", encoding="utf-8")
     pipeline_option = f"--pass-pipeline=builtin.module(func.func({pipeline}))"
@@ -259,7 +259,7 @@ class Splicer:
     def _optimized(self, text: str, passes: Sequence[PrintedPass]) -> str | Failure:
         """Return the module after these passes.
 
-        A pass that `iree-opt` does not know is left out where it has nothing to do.
+        A pass that `iree-opt` does not know is left out if it has nothing to do.
         """
         begin = 0
         for place, printed in enumerate(passes):

@@ -135,7 +135,7 @@ def _entries_of(commits: Sequence[str], stored: Sequence[Entry]) -> list[Entry]:
 
 
 def _say_left_out(stored: int, on_line: int, say: Callable[[str], None]) -> None:
-    """Say how many stored baselines do not belong to the default branch."""
+    """Report how many stored baselines do not belong to the default branch."""
     if not on_line:
         say(
             "no stored baseline belongs to this default branch: baselines keep the"

@@ -120,7 +120,7 @@ def _stored(
 
 
 def stored_dispatch(cell: Cell, side: LadderSide) -> StoredDispatch:
-    """Return what a ladder needs of one dispatch of base.
+    """Return the values that a ladder needs of one dispatch of base.
 
     Raises ValueError for a dispatch without the digest of its code.
     """

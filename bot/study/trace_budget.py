@@ -192,7 +192,7 @@ def _compile_works(sides: Mapping[str, Snapshot]) -> _Works:
 
 
 def _dearer_compile(compiled: _Works, key: CellKey) -> int:
-    """Return the work of a build on the side where it costs more."""
+    """Return the work of a build on the side that costs more."""
     return max(compiled.get((side, key), 0) for side in SIDES)
 
 
@@ -218,13 +218,14 @@ class TraceBudget:
         self._paid = set[tuple[str, CellKey]]()
 
     def take(self, moved: Sequence[Moved], *, codes: bool = False) -> list[Moved]:
-        """Take the dispatches that the budget covers, and pass over those that do not fit.
+        """Take the dispatches that the budget covers, and skip those that do not fit.
 
-        They are taken in their order, or the largest first where that explains more
-        bytes: a little less work must not decide whether the largest change of all gets
-        its pass.
+        They are taken in their order, or the largest first if that explains more bytes.
+        A little less work must not decide whether the largest change of all gets its
+        pass.
 
-        `codes`: of those that earlier passes formed, too, the passes of their target.
+        `codes`: take the passes of the target for dispatches that earlier passes
+        formed, too.
         """
         largest = sorted(moved, key=_moved_bytes)[-1:]
         others = [dispatch for dispatch in moved if dispatch not in largest]
@@ -239,7 +240,7 @@ class TraceBudget:
     def _fitting(
         self, moved: Sequence[Moved], codes: bool
     ) -> tuple[list[Moved], int | None, set[tuple[str, CellKey]]]:
-        """Return what fits in this order, the work left after it, and what is paid."""
+        """Return the dispatches that fit in this order, work left, and paid programs."""
         chosen = list[Moved]()
         remaining_work = self._left
         paid = set(self._paid)

@@ -422,9 +422,9 @@ class _Pairs:
     def _program(
         self, key: CellKey, rows: Mapping[str, Dispatch], side: str
     ) -> DispatchTrace:
-        """Return what the passes over one side's program did to a dispatch.
+        """Return the effect of the passes over one side's program on a dispatch.
 
-        They are read at the places that the dispatch has on either side.
+        It is read at the places that the dispatch has on either side.
         """
         if self._tracers.keys() < set(SIDES):
             return DispatchTrace((), NOT_STORED)
