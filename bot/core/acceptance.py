@@ -50,7 +50,7 @@ _VARYING = re.compile(
     r"|(?<=[\w>]):\d+(?::\d+)?(?=[:\s]|$)"  # `<stdin>:12:3`, `Pass.cpp:123`
     r"|0x[0-9a-fA-F]+"
     r"|(?<===)\d+(?===)"  # the process in the words of a sanitizer
-    # memory, as `bot.compiler.diagnostics` tells it
+    # memory, in the words of `bot.compiler.diagnostics`
     r"|\([^()]*\b(?:held|this machine has) [^()]*\)"
 )
 _LINES = 4
@@ -68,8 +68,8 @@ class Seen(Record, frozen=True, order=True, array_like=True):
     target: str
     metric: str  # the metric's id; empty if the cell's state is the finding
     kind: str
-    # the metric's value on head, of a range the largest; for states the figure of the
-    # compiler's memory gate, where that refused
+    # the metric's value on head, the largest of a range; for a state, the figure of the
+    # compiler's memory gate, if it refused the cell
     value: Amount | None
     # for states, the state, how the cell ended on head, and of a failure the digest of
     # its words
@@ -80,9 +80,10 @@ class Acceptance(Record, frozen=True, array_like=True):
     """The acceptance of what was seen, bound to those numbers."""
 
     who: str
-    event_id: Amount  # of the event by which the label was set; of a command the id of its comment
+    # id of the event that set the label, or of the comment with the command
+    event_id: Amount
     seen: tuple[Seen, ...]  # what it is bound to
-    reason: str = ""  # of a command; empty for a label
+    reason: str = ""  # reason of a command; empty for a label
 
 
 def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:

@@ -59,8 +59,8 @@ class Typed(Record, frozen=True, omit_defaults=True):
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
-    reason: str = ""  # of an acceptance; never empty there
-    experiment: str = ""  # of the lab; never empty there
+    reason: str = ""  # reason of an acceptance; empty for other commands
+    experiment: str = ""  # experiment of the lab; empty for other commands
 
 
 class Asked(Record, frozen=True):

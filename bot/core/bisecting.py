@@ -53,9 +53,10 @@ class Bisection(Record, frozen=True):
     # not be measured
     last_good: str
     first_bad: str
-    # where more than one may be the first bad one, all that may
+    # all candidates that may be the first bad one, if there are several
     could_be: tuple[str, ...]
-    state: str  # of the cell, from the older to the newer of the two: `changed`, `newly-broken`, …
+    # state of the cell, from the older end to the newer: `changed`, `newly-broken`, …
+    state: str
     # cause, why: of that change; None and empty if they are not known
     cause: str | None
     why: str

@@ -131,8 +131,8 @@ class ActionInputs:
     github_token: str = field(default="", repr=False)
     # for the repository that stores the baselines, if it is another
     store_token: str = field(default="", repr=False)
-    # login under which the token writes, where it is a GitHub App's, which may not ask
-    # for it
+    # login under which the token writes; needed if it is a GitHub App's, which may not
+    # ask for its login
     author: str = ""
     config: str = ""
     # base, head: a SPEC, a git ref or a snapshot; empty: the commit of that side as the
@@ -152,7 +152,7 @@ class ActionInputs:
     # of runners
     parts: tuple[str, ...] = ()
     measured: str = ""  # the directory that has what the measuring job handed over
-    outcome: str = ""  # how the measuring job ended, as GitHub says it
+    outcome: str = ""  # how the measuring job ended, in GitHub's words
     # the stored baselines as files, for a job that may not fetch them
     baselines: str = ""
     jobs: int | None = None

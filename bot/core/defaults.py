@@ -52,7 +52,8 @@ class DefaultTrial(Record, frozen=True, omit_defaults=True):
     # None if they are not known
     moved_bytes: Amount | None = None
     restored_bytes: Amount | None = None
-    # base's default as experiments found it; empty if base reports it, or none did
+    # base's default as experiments found it; empty if base reports it, or if no
+    # experiment found it
     base: Words = ""
     # model, target, dispatch: the largest change that the option may have caused; empty
     # if it was not tried

@@ -181,10 +181,9 @@ class MetricDelta(Small, frozen=True):
     # that differ least
     base: int | None
     head: int | None
-    # every value that base and head were seen to have, the lowest first; None where
-    # each has one alone
+    # every value seen on base and on head, lowest first; None if each side has only one
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    # what a configuration says of it; None for one of this program's
+    # the metric as a configuration declares it; None for a built-in one
     own: Metric | None = None
 
     @property
@@ -270,8 +269,8 @@ class CellDelta(Small, frozen=True):
     # True if there is noise, but each side always ended alike and with the same
     # exact metrics
     numbers_repeat: bool = False
-    # True if it is unmeasured on purpose: the configuration says of its target that
-    # it cannot be compiled stand-alone, and base has nothing either
+    # True if it is unmeasured on purpose, and base has nothing either: the
+    # configuration says that its target cannot be compiled stand-alone
     excused: bool = False
 
     @property
@@ -295,9 +294,9 @@ class CellDelta(Small, frozen=True):
         return not self.unstable or (self.numbers_repeat and moved)
 
 
-# What the compiler does with the printed command on either side decides the state.
-# `over-stack-limit` is refused like `failed`, but measured. What is not listed is
-# `unmeasured`: with more time it might have ended in any way.
+# The results of the printed command on both sides decide the state. `over-stack-limit`
+# is refused like `failed`, but measured. Any other pair is `unmeasured`: with more time
+# it might have ended in any way.
 _STATE: dict[tuple[str, str], str] = {
     ("ok", "ok"): "compared",
     ("over-stack-limit", "over-stack-limit"): "compared",

@@ -27,7 +27,7 @@ class Drift(Small, frozen=True):
     base: int
     head: int
     week: int | None  # the change over the last seven days; None if it is not known
-    # of the root cause that holds most of the change; None if none is known
+    # cause of the root cause that holds most of the change; None if it is not known
     cause: str | None
     what: str  # what changed, in the words of the root cause; empty if none is known
     # the baselines that added most, the largest first

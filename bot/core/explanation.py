@@ -73,7 +73,7 @@ class Amounts(Record, frozen=True):
         return amount
 
 
-OTHER_TYPES = (  # what a pass changes that leaves the numbers as far apart as before
+OTHER_TYPES = (  # the words for a change that leaves the numbers as different as before
     "operations of other types"
 )
 
@@ -82,20 +82,19 @@ class PassChange(Record, frozen=True):
     """The compiler's pass after which a traced dispatch is another one."""
 
     name: str  # its argument (`iree-llvmcpu-peel`, `greedy`)
-    # operation, with its types where only those differ, → how many more head has after
-    # it than base, largest first; at most PASS_OPERATIONS
+    # operation → how many more head has after the pass than base, largest first; at
+    # most PASS_OPERATIONS. It has its types if only those differ.
     operations: Mapping[str, Amount]
     more: Amount = 0  # how many operations head has more, of all
-    # of how many operations beside these there are more or fewer; None if that is
-    # not known
+    # how many other operations differ in number; None if that is not known
     others: Count | None = 0
     # what implements it, of MLIR's passes; empty for one of LLVM's
     class_name: str = ""
-    # the target for which it was printed, where that is another one whose dispatches
-    # have the same IR on both sides
+    # the target for which it was printed, if it is another target whose dispatches have
+    # the same IR on both sides
     printed_for: str = ""
-    # what the experiment on the program says, of a pass that forms other dispatch
-    # regions (`bot.core.proof`); empty for any other pass
+    # the result of the experiment on the program (`bot.core.proof`), for a pass that
+    # forms other dispatch regions; empty for any other pass
     experiment: str = ""
 
     def words(self, limit: int) -> str:
@@ -122,7 +121,7 @@ class DispatchDelta(Small, frozen=True):
     # base, head: the entry point there; None if that side has none that matches
     base: Dispatch | None
     head: Dispatch | None
-    matched: str  # the pass that found the pair; `added` or `removed` where none did
+    matched: str  # the pass that found the pair; `added` or `removed` without a pair
     # one of CAUSES; None if it cannot be known: `note` then has the reason
     cause: str | None
     # where most of its sites are; `unattributed` without a location
@@ -138,7 +137,7 @@ class DispatchDelta(Small, frozen=True):
     # phase → bytes of the change that it carries (`bot.core.ladder`), None beside a
     # failed experiment; None if no ladder was measured
     attribution: Mapping[str, Amount | None] | None = None
-    # the experiment with base's configuration in head; None if nobody made it
+    # the experiment with base's configuration in head; None if it was not made
     proof: KnobProof | None = None
 
     @property
@@ -169,9 +168,9 @@ class ComponentDelta(Record, frozen=True):
 class Explanation(Small, frozen=True):
     """Why one cell changed."""
 
-    # of the largest absolute part of the waterfall, `mixed` where that is under half of
-    # them all; where it has no part but the artifacts differ, that of the first phase
-    # in which they do. None if it is not known.
+    # the cause of the largest part of the waterfall; `mixed` if it is under half of
+    # them all. Without a waterfall, it is that of the first phase that differs. None if
+    # it is not known.
     cause: str | None
     # the first phase in which the sides differ, one of PHASES
     phase: str | None = msgspec.field(name="first")
@@ -191,8 +190,8 @@ class Explanation(Small, frozen=True):
     # all components down to the model's own names, as in the head (as in the base
     # without one)
     tree: tuple[ComponentDelta, ...] = ()
-    # True if the compiler does not repeat itself: its exact metrics are those of
-    # every compile seen, and all that is told here is of each side's first
+    # True for a non-deterministic compiler: the exact metrics are those of every
+    # compile, and everything else is of each side's first compile
     first_compiles: bool = False
     # cause, or `unknown`, → bytes; sums to the change of the artifact. Without those of
     # 0.
@@ -278,26 +277,25 @@ class RootCause(Small, frozen=True):
     # how many of the deltas are dispatches; the others are parts of artifacts
     dispatches: int
     total: Tally
-    # of all changed bytes, growth and shrinking alike, in all deltas of the report (0.5
-    # is half of them); None if none did
+    # share of all changed bytes, growth and shrinkage alike, in all deltas of the
+    # report (0.5 is half of them); None if no byte changed
     share: float | None
     example: Example
     by_target: Mapping[str, Tally]
     by_cell: Mapping[CellKey, int]  # cell → the absolute change of its deltas in bytes
-    # the command that makes the example's artifact on head, or on base where head has
-    # none
+    # the command that makes the example's artifact on head, or on base if head has none
     command: str
     # the pass that parts its largest traced dispatch; None if none was traced
     passed: PassChange | None = None
     # how many of its dispatches were traced to such a pass by a compile for their own
     # target, and the amounts of their changes in bytes
     traced: tuple[int, int] = (0, 0)
-    # None if nobody asked the compiler's repository, or this root cause names
+    # None if the compiler's repository was not asked, or if the root cause names
     # nothing to ask for
     looked_up: LookedUp | None = None
     # at most three commits that may have done it, the likeliest first
     suspects: tuple[Suspect, ...] = ()
-    # what the experiments on its dispatches say together
+    # the joint result of the experiments on its dispatches
     proof: Proof = UNPROVED
     # phase → bytes of the change that it carries, of the dispatches with a ladder; of
     # causes in code generation alone
@@ -327,8 +325,8 @@ class Step(Small, frozen=True):
     gaps: tuple[str, ...]  # releases between the two that were not measured
     # how many cells both have measured; sizes, larger and smaller are of these
     cells: int
-    # base_bytes, head_bytes: artifacts, a range where some cells do not repeat
-    # themselves; None without such a cell
+    # base_bytes, head_bytes: sums of artifacts, a range if some builds are
+    # non-deterministic; None without such a cell
     base_bytes: Value
     head_bytes: Value
     larger: int

@@ -40,23 +40,22 @@ class Finding(Small, frozen=True):
     accepted: str | None = None
     # for states, how the cell ended on base and on head: `ok`, `failed: compile,
     # SIGSEGV`, `absent`, …; then `base` and `head` are the figures of the compiler's
-    # memory gates, where they refused
+    # memory gates, if they refused
     outcomes: tuple[str, str] | None = None
     # the largest growth, or for a limit the largest value, that the level allows, in
     # the metric's unit
     allowed: int | None = None
     # True if base had it, too, and head is not worse: this change did not do it
     known: bool = False
-    # True if it exceeds the level with some of the values that were seen, and not
-    # with others: the compiler does not repeat itself. Then `base` and `head` are those
-    # that alarm most, else that alarm least.
+    # True if only some of the values of a non-deterministic build exceed the level.
+    # Then `base` and `head` are the most alarming pair, else the least alarming one.
     is_open: bool = False
-    # every value that was seen of base and of head, where these are several
+    # every value seen on base and on head, if there are several
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     # for states, why the cell has no ordinary artifact on head
     failure: Failure | None = None
     own: Metric | None = None  # the metric, where a configuration declares it
-    reason: str = ""  # of the acceptance; empty if none was given
+    reason: str = ""  # reason of the acceptance; empty if none was given
     # growth since a smaller value was accepted; None if none was
     grown_since: int | None = None
 

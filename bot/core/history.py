@@ -20,11 +20,10 @@ HISTORY_SCHEMA = "code-size-history/1"
 class Move(Record, frozen=True, omit_defaults=True):
     """How a cell's numbers moved from the release before to this one."""
 
-    # that release, which is an earlier one than the neighbour where there is a gap
+    # the release before; it is an earlier one than the neighbour if there is a gap
     # between
     since: Name
-    # tracked metric → difference, where it is not 0; none if a side has several
-    # values
+    # tracked metric → difference, if it is not 0; missing if a side has several values
     changes: Mapping[Name, Amount]
     cause: Name | None = None
     why: str = ""
@@ -39,7 +38,7 @@ class History(Small, frozen=True, dict=True, gc=True):
     steps: tuple[Step, ...] = ()
     # for all targets, then for each, in the order of the releases
     totals: tuple[HistoryTotal, ...] = ()
-    # of stored baselines: the newest against older ones; empty of releases
+    # growth of the newest stored baseline since older ones; empty for releases
     growths: tuple[Growth, ...] = ()
 
     @cached_property

@@ -49,7 +49,7 @@ class Lab(Small, frozen=True, dict=True, gc=True):
     # variant and cell → what running it gave; of those that were to be run
     runs: Mapping[tuple[str, CellKey], Run]
     machine: str  # what ran them, in one line; empty if none was run
-    flags: tuple[str, ...]  # of every cell, beside the targets' and the variants'
+    flags: tuple[str, ...]  # flags of every cell, beside those of targets and variants
     notes: tuple[str, ...]
     # variant and cell → where its compile spent its time
     times: Mapping[tuple[str, CellKey], CompileTimes] = {}

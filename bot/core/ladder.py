@@ -83,9 +83,9 @@ class Climb(Record, frozen=True, omit_defaults=True):
     configured: Rung
     translated: Rung
     # optimized: the first side's bitcode in the second side's code generator; control:
-    # the same bitcode in the first side's own. Both None if the target has no such
-    # code generator. The code generator's part is the difference of the two, and an
-    # error of the experiment shows where the control is not the first side's end.
+    # the same bitcode in the first side's own. Both are None if the target has no such
+    # code generator. The code generator's part is the difference of the two. If the
+    # control is not the first side's end, the experiment has an error.
     optimized: Rung | None = None
     control: Rung | None = None
     # Included in the rungs: how many bytes more the first side's artifact has for the
@@ -110,7 +110,7 @@ class Ladder(Record, frozen=True, omit_defaults=True):
     head: Rung
     base: Rung
     climb: Climb  # base's IR up to a phase, head's compiler from there on
-    # the other order: head's IR up to a phase; None if nobody measured it
+    # the other order: head's IR up to a phase; None if it was not measured
     back: Climb | None = None
     # why the other order cannot be measured; empty if it can
     back_why: Annotated[str, msgspec.Meta(max_length=MOST_REASON)] = ""
@@ -118,7 +118,7 @@ class Ladder(Record, frozen=True, omit_defaults=True):
     # artifact; None if that is not known
     head_same: bool | None = None
     base_same: bool | None = None
-    # head compiled with base's values of its configuration; None if nobody tried
+    # head compiled with base's values of its configuration; None if it was not tried
     knobs: KnobProof | None = None
 
     def __post_init__(self) -> None:

@@ -41,14 +41,15 @@ class Metric(Small, frozen=True):
     of_entry: str = ""
     # the only backend whose entry points have it; empty if others have it, too
     backend: str = ""
-    # True if an assembler makes it, so that it says as much of that one's version
+    # True if an assembler makes it, so that it depends on the assembler's version, too
     assembled: bool = False
     # True if every version of this program has measured it; a snapshot without any
     # other one is older
     always: bool = False
     # the name of the rule of configs/default.yml that judges it
     rule: str = "everything else"
-    tracked: bool = False  # True if a history tells its moves; of exact ones alone
+    # True if a history shows its changes; only exact metrics have it
+    tracked: bool = False
 
 
 _ARTIFACT = "the artifact's own segment table"

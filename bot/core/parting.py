@@ -32,7 +32,8 @@ MOST_BEFORE = 1 / 4
 
 NOT_TRACED = "not traced"
 NO_BUDGET = "not traced: compile budget used up"
-_NO_BUDGET_BEFORE = "no time was left to trace it"  # how snapshots of version 1 say it
+# the words in snapshots of version 1
+_NO_BUDGET_BEFORE = "no time was left to trace it"
 NO_PLACES = "the compiler's earlier passes give this dispatch no place in the model"
 OTHER_DISPATCHES = "a second compile gave other dispatches than the artifact has"
 OTHER_MODEL = (

@@ -105,7 +105,7 @@ def require_matches(
 
 
 SIDES = ("base", "head")
-# of models, these take as long to compile as none at all: 0.2 CPU seconds
+# models of this size take as long to compile as an empty one: 0.2 CPU seconds
 _NEXT_TO_NOTHING_BYTES = 8 << 10
 COMMON_FLAGS = (
     "--iree-dispatch-creation-enable-aggressive-fusion",
@@ -146,7 +146,7 @@ class Model(Small, frozen=True):
     path: str
     shown: str  # the path to print: relative to the repository or to the configuration
     digest: str  # SHA-256 (hex) of its bytes
-    size_bytes: int  # of the file, the first guess at what it costs to compile
+    size_bytes: int  # size of the file, the first estimate of the compile's cost
     # options of the importer of ONNX; () for any other model
     import_flags: tuple[str, ...] = ()
     import_places: Places = ()  # those of them that name a path, each with the absolute one

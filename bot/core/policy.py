@@ -68,7 +68,7 @@ from bot.core.snapshot import Cell, CellKey
 _COMPARED = frozenset({"same", "changed", "fixed"})
 _SEVERITY: tuple[Status, ...] = ("pass", "warn", "fail")
 
-# of a level that some of the values that were seen exceed
+# the words for a level that only some of the seen values exceed
 OPEN = "open: the build is non-deterministic"
 
 

@@ -50,11 +50,11 @@ class Source(Record, frozen=True, omit_defaults=True):
     """One executable's IR after dispatch creation, as digests."""
 
     executable: str
-    source: Digest  # of the IR up to names and SSA numbering
-    # of the same without the values of constants, static shapes and offsets
+    source: Digest  # digest of the IR without names and SSA numbering
+    # digest of the same without the values of constants, static shapes and offsets
     structure: Digest
-    # of the IR with the buffers bound to it, whose offsets depend on the rest of the
-    # program; None: not known
+    # digest of the IR with the buffers bound to it, whose offsets depend on the rest of
+    # the program; None: not known
     bound: Digest | None = None
 
 
@@ -73,8 +73,8 @@ class Family(Record, frozen=True, omit_defaults=True):
 
     kind: FamilyKind
     members: tuple[str, ...]  # executable names, in the program's order; at least two
-    # what keeps them apart, a line each with the values (`arith.constant i32 →
-    # arith.muli: 3, 5, 7`); IDENTICAL where nothing does; empty if that is not known
+    # the differences between members, one line each with the values (`arith.constant
+    # i32 → arith.muli: 3, 5, 7`); IDENTICAL without any; empty if they are not known
     varying: tuple[str, ...] = always(())
 
     @property

@@ -53,8 +53,7 @@ class ProgramPassProof(Record, frozen=True, omit_defaults=True):
     runs_on: RunsOn
     status: Status
     restored_regions: Amount  # how many regions that differ are base's again
-    # what the code of head's program shrinks by, in bytes; None if nobody measured
-    # it
+    # bytes by which the code of head's program shrinks; None if they were not measured
     restored_bytes: Amount | None = None
     # why head alone says less than base's passes before it; empty if head alone was
     # tried, and says it
@@ -73,7 +72,7 @@ class ProgramProof(Record, frozen=True, omit_defaults=True):
     regions: Count = 0
     restored_regions: Amount | None = None
     # code of head's program − code of base's program in head's compiler, in bytes; None
-    # if nobody measured it
+    # if it was not measured
     moved_bytes: Amount | None = None
     passed: ProgramPassProof | None = None
     no_pass: Words = ""  # why there is no pass; empty if there is one

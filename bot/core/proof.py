@@ -95,8 +95,8 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
     bytes_after: Count | None = None
     # head compiled alone − `bytes_after`; None if it was not tried
     restored_bytes: Amount | None = None
-    # the smallest set of knobs that restores as much as all that differ; all where it
-    # is refuted
+    # the smallest set of knobs that restores as much as all that differ; all of them if
+    # it is refuted
     knobs: Knobs = ()
     others: Knobs = ()  # the knobs that differ, too, and are not needed
     # False if the budget ended before every knob was left out once

@@ -73,7 +73,7 @@ class Reading(Small, frozen=True):
 class Reader(NamedTuple):
     """A reader of one format; any bytes give a Reading or raise `MalformedBinary`."""
 
-    # True if the first bytes say that this is the reader's format
+    # True if the first bytes are those of the reader's format
     accepts: Callable[[bytes], bool]
     read: Callable[[bytes], Reading]
 
@@ -82,8 +82,8 @@ class ArtifactReading(Small, frozen=True):
     """A `.vmfb`: the four parts sum to `artifact_bytes`."""
 
     artifact_bytes: int
-    # executable_bytes, rodata_bytes: both None if the one cannot be told from the
-    # other; `unread` says why
+    # executable_bytes, rodata_bytes: both None if they cannot be separated; `unread`
+    # has the reason
     executable_bytes: int | None
     vm_bytes: int
     rodata_bytes: int | None
@@ -150,7 +150,8 @@ class Schedule(Record, frozen=True):
     allocated_bytes: Count
     # those kept in variables; None if a size is not known
     variable_bytes: Count | None
-    dynamic_buffers: Count  # buffers, inputs included, whose size only a run tells
+    # buffers, inputs included, whose size is known only in a run
+    dynamic_buffers: Count
     # the most that is held at once, of the other buffers; None if branches decide
     program_memory_bytes: Count | None
 
@@ -168,7 +169,7 @@ class ProgramFacts(Record, frozen=True):
     # phase → digest of the whole program's IR at its end
     phases: Mapping[str, str] = {}
     sources: tuple[SourceText, ...] = ()
-    # what deduplication left behind; None if that is not known
+    # the families that deduplication left behind; None if they are not known
     families: tuple[Family, ...] | None = None
     sites: tuple[Site, ...] = ()
     # operations, places: as `bot.core.program.Program` has them; None and empty without
@@ -179,8 +180,8 @@ class ProgramFacts(Record, frozen=True):
     places: Annotated[Mapping[str, Count], msgspec.Meta(max_length=1_001)] = {}
     initializer_sites: Count = 0  # launches that run once, when the module is loaded
     schedule: Schedule | None = None
-    # of the same kind as `linalg_ops`, in the whole program before dispatch creation;
-    # None without that phase
+    # operations of the same kind as `linalg_ops`, in the whole program before dispatch
+    # creation; None without that phase
     linalg_ops_unfused: Count | None = None
 
     @property

@@ -61,11 +61,10 @@ class Report(Small, frozen=True):
     # the models whose text changed, and those that one side alone has
     edits: tuple[ModelEdit, ...] = ()
     adoption: Adoption | None = None  # None if base has a configuration
-    # of compiler options; empty if nobody could ask for them
+    # changed defaults of compiler options; empty if no compiler could report them
     changed_defaults: tuple[TriedDefault, ...] = ()
-    # of the builds that fail the check; None if nobody asked to run artifacts
+    # run times of the builds that fail the check; None if they were not asked for
     run_times: RunTimes | None = None
-    # where `report.html` can be read, an https address, so that the comment links to
-    # its cells, dispatches and root causes; empty if it is nowhere but in an
-    # artifact
+    # https address of `report.html`, so that the comment links to its cells, dispatches
+    # and root causes; empty if the page is only in an artifact
     page: str = ""

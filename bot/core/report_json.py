@@ -149,7 +149,7 @@ def _root_cause(root: RootCause) -> dict[str, Any]:
     return row
 
 
-# What is read of it: what `explain` tells of a cell.
+# The fields that are read of it: those that `explain` shows of a cell.
 
 _T = TypeVar("_T")
 

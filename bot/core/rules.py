@@ -83,7 +83,7 @@ class Rule(Small, frozen=True):
     """One rule: which cells and metrics it decides, and its levels."""
 
     name: str
-    # metrics, models, targets: globs; the rule matches where one of each does
+    # metrics, models, targets: globs; the rule matches if one glob of each matches
     metrics: tuple[str, ...]
     models: tuple[str, ...] = ("*",)
     targets: tuple[str, ...] = ("*",)

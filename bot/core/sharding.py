@@ -98,7 +98,7 @@ class Part(Record, frozen=True, omit_defaults=True):
     # `I/N`
     shard: Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,5}/[1-9]\d{0,5}\Z")]
     cells: Count
-    # model → targets: each runner measures its own, whatever it knows of costs
+    # model → targets: each runner measures these, whatever costs it knows
     assigned: dict[str, list[str]]
     # `latest` or `nightly` → the release that it was for who planned, and is for all
     # runners

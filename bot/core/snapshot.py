@@ -88,7 +88,7 @@ class Failure(Record, frozen=True):
     # `target`, `model` (a variant cannot have it) or `gap`
     stage: str
     message: str  # the first diagnostics or the reason, trimmed, without IR dumps
-    # of the compiler; None if it did not exit by itself
+    # exit code of the compiler; None if it did not exit by itself
     exit_code: Amount | None = None
     signal: str | None = None  # name of the signal that ended the compiler (`SIGSEGV`)
     # the bytes that the compiler reported when its memory gate refused the cell
@@ -135,7 +135,7 @@ class Cell(Record, frozen=True, omit_defaults=True):
     compiles: Count = always(1)
     # the other outcomes of a non-deterministic build
     others: tuple[CompileOutcome, ...] = always(())
-    # what the target-independent IR says; None if it could not be read
+    # the facts in the target-independent IR; None if it could not be read
     program: ProgramInJson | None = always(None)
     families: tuple[Family, ...] = always(())
     # name of a part (`bot.core.metrics`) → its bytes, which sum to the artifact; empty
@@ -192,7 +192,8 @@ class CompilerInfo(Record, frozen=True, omit_defaults=True):
     """Which compiler measured a side."""
 
     version: str  # as `iree-compile --version` gives it (`3.13.0rc20261016`)
-    revision: str  # the source revision it was built from; empty if it does not say
+    # the source revision it was built from; empty if it does not report one
+    revision: str
     digest: str  # SHA-256 (hex) over all files of the compiler that a measurement runs
     spec: str = always("")  # the SPEC as the user gave it, without directories
     metrics: OwnMetrics = ()  # those of its own, as the configuration declares them
@@ -235,11 +236,11 @@ class Snapshot(Record, frozen=True):
     flags: tuple[str, ...] = ()
     # target name → its backend's name, for all targets of the plan
     targets: Mapping[str, str] = {}
-    # model name → SHA-256 (hex) of its text; says which suite this is
+    # model name → SHA-256 (hex) of its text; identifies the suite
     models: Mapping[str, str] = {}
     # facts about the whole run that a reader should know (such as a lost shard)
     notes: tuple[str, ...] = ()
-    # of a stored baseline; UNSET if nothing is recorded
+    # acceptance of a stored baseline; UNSET if nothing is recorded
     accepted: Accepted | msgspec.UnsetType = msgspec.UNSET
     # SHA-256 (hex) of the file with a stored baseline's IR; UNSET without one
     stored_ir: Sha256 | msgspec.UnsetType = msgspec.UNSET

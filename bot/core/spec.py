@@ -110,7 +110,7 @@ class Command(Small, frozen=True):
     run: tuple[str, ...]
     artifacts: tuple[str, ...]  # globs of the files that are measured
     root: str  # the folder that paths are relative to
-    # on the package index, of which a side is a release; empty: a side is words for
+    # name on the package index whose releases are sides; empty: a side is words for
     # `{side}`, or a commit
     package: str = ""
     sources: tuple[str, ...] = ()  # globs of further files that the command needs
@@ -123,7 +123,7 @@ class Sought(Small, frozen=True):
 
     spec: str
     places: Places = Places()
-    # what is not taken of where it was asked for, a line each
+    # the places that were asked for and refused, a line each
     notes: tuple[str, ...] = ()
 
 

@@ -61,11 +61,11 @@ class StoredDispatch(Record, frozen=True, omit_defaults=True):
     model: Name
     target: Name
     name: Name  # as `Dispatch.name`
-    code: Digest  # as `Dispatch.code`: of another code this says nothing
+    code: Digest  # as `Dispatch.code`; the values hold only for this code
     source: PhaseText
     configured: PhaseText
     translated: PhaseText
-    end: Rung  # compiled alone; no bytes where these are not those of the artifact
+    end: Rung  # compiled alone; without bytes if these are not those of the artifact
     end_same: bool | None = None  # as `Ladder.base_same`
     respelled_bytes: Amount = 0  # as `Climb.respelled_bytes`
     bitcode: Bitcode | None = None  # None if llvm-cpu does not compile it

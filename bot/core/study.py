@@ -56,7 +56,7 @@ class Variant(Small, frozen=True):
     spec: str = ""
     snapshot: Snapshot | None = None  # None before it is measured, and for a gap
     reason: str = ""  # why it is a gap, or why none of its cells could be tried
-    flags: tuple[str, ...] = ()  # of its cells, behind all others
+    flags: tuple[str, ...] = ()  # flags of its cells, after all others
     # glob of targets → extra flags there; None: all targets, no extra flags
     targets: Mapping[str, tuple[str, ...]] | None = None
     # name of a model → the file that stands for it in this variant

@@ -51,14 +51,14 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
     # whether the traced compile made the code that is in the artifact; None if that
     # is not known
     same_code: bool | None = None
-    # of a dispatch that the other side lacks, what that side's passes did at the same
-    # places of the model
+    # if the other side lacks the dispatch: the other side's passes at the same places
+    # of the model
     across: tuple[PassStep, ...] = ()
-    # the target for which the passes over the program were printed, where that is
-    # another one with the same dispatches
+    # the target for which the passes over the program were printed, if it is another
+    # one with the same dispatches
     printed_for: str = ""
-    # the experiment on the program of a dispatch that is formed otherwise; None where
-    # nobody made it
+    # the experiment on the program of a dispatch that is formed otherwise; None if it
+    # was not made
     formed: ProgramProof | None = None
 
     @property
@@ -124,12 +124,12 @@ class TraceRow:
     """One pass on both sides."""
 
     name: str
-    # base, head: the function after it; None on a side where it does not run, or
-    # changes no operation
+    # base, head: the function after it; None if it does not run on that side, or
+    # changes no operation there
     base: PassState | None
     head: PassState | None
-    # operation → how many more on head after this pass, largest first; with types where
-    # only these differ
+    # operation → how many more head has after this pass, largest first; with its types
+    # if only these differ
     apart: Mapping[str, int]
     # how many of the larger side's operations the other does not have (0.5 is half of
     # them)
@@ -159,7 +159,7 @@ class Parting:
     rows: tuple[TraceRow, ...]
     at: int | None  # place of that pass in `rows`; None with the reason in `why`
     why: str = ""
-    # they part in LLVM's passes, of which only milestones were looked at
+    # True if they part in LLVM's passes, of which only milestones were printed
     is_late: bool = False
     # passes over the program leave another number of dispatches at the same places
     forms_otherwise: bool = False

@@ -25,8 +25,8 @@ class Traced:
 
     key: CellKey
     # compilers, rows, traces, commands: side → its compiler's version, the dispatch,
-    # its trace, and the commands that print all of it; a side that lacks the dispatch
-    # has none of it but a command
+    # its trace, and the commands that print all of it. A side that lacks the dispatch
+    # has only a command.
     compilers: Mapping[str, str]
     rows: Mapping[str, Dispatch]
     traces: Mapping[str, DispatchTrace]
@@ -35,8 +35,8 @@ class Traced:
     # None with the reason in `no_ladder`
     ladder: Ladder | None = None
     no_ladder: str = ""
-    # the experiment on the program of a dispatch that is formed otherwise; None where
-    # there is none
+    # the experiment on the program of a dispatch that is formed otherwise; None without
+    # one
     formed: ProgramProof | None = None
     # the experiment with base's configuration; None if the configurations are equal,
     # or a compiler is not here

@@ -61,7 +61,8 @@ class Passed(NamedTuple):
     name: str
     operation: str
     more: bool
-    experiment: str = ""  # what an experiment says of a pass that forms other regions
+    # the result of an experiment on a pass that forms other regions
+    experiment: str = ""
 
 
 def clustered(

@@ -34,8 +34,8 @@ class Compared:
     pairs: Sequence[tuple[Dispatch, Dispatch]]  # entry points that have a partner
     same_model: bool  # True if the model's text is the same on both sides
     same_command: bool  # True if compiler and flags are
-    # base_census, head_census: what their sites launch; nothing if either program is
-    # not known, or both are the same as far as their digests tell
+    # base_census, head_census: the executables that their sites launch; empty if either
+    # program is not known, or if both have the same digests
     base_census: Census
     head_census: Census
 

@@ -34,7 +34,7 @@ MAX_COMPONENTS = 16
 MAX_LEVELS = 3
 
 _NOWHERE = UNATTRIBUTED, UNATTRIBUTED
-_DEEPEST = 32  # Levels of a name that are told apart
+_DEEPEST = 32  # the levels of a name beyond this one count as one level
 _NUMBER = re.compile(r"[0-9]+")
 _TRANSFORM = re.compile(r"[A-Za-z_]+\((.*)\)")
 _Levels = tuple[str, ...]

@@ -39,7 +39,7 @@ class IndexedCell:
     sources: Mapping[str, Source] = field(default_factory=dict)
     # entry point → the place where most of its sites are, layer numbers kept
     components: Mapping[str, str] = field(default_factory=dict)
-    program: Program | None = None  # the cell's, where both sides have one
+    program: Program | None = None  # the cell's program, if both sides have one
 
     def source(self, dispatch: Dispatch) -> Source | None:
         """Return the digests of the entry point's IR, if known."""
@@ -66,7 +66,8 @@ Key = Callable[[IndexedCell, Dispatch], "Hashable | None"]
 
 
 _MEMORY = ("stack_bytes", "alloca_bytes", "workgroup_bytes")
-# how many of `numbers` behind the code are of memory, which every version measures
+# number of leading `numbers` after the code that are of memory, which every version
+# measures
 MEMORY_NUMBERS = len(_MEMORY)
 _FIELDS = filter(None, [metric.of_entry for metric in METRICS])
 _OTHERS = [field for field in _FIELDS if field not in _MEMORY]
@@ -110,11 +111,11 @@ def is_opaque(side: IndexedCell) -> bool:
 _STEM = "same-stem"
 
 PASSES: Mapping[str, Key] = {
-    # a function of the same name in the same file, where names are those of the source
+    # a function of the same name in the same file, if names are those of the source
     "same-name": lambda side, row: (
         (row.executable, row.name) if is_opaque(side) else None
     ),
-    # the same code of the same source: whatever its number is, nothing happened to it
+    # the same code of the same source: it did not change, whatever its number is
     "identical-binary": _binary,
     # the same IR up to names and numbering: only the back end can make it differ
     "same-source": (
@@ -254,7 +255,7 @@ def _pairs(
             base_rows, head_rows = _unpaired(pairs, base_rows, head_rows)
 
 
-# pairs of names in one group; a larger group has too many overloads to tell apart
+# pairs of names in one group; a larger group has too many similar overloads
 _MOST_COMPARED = 4_000
 
 

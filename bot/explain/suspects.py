@@ -244,7 +244,7 @@ class Clue(NamedTuple):
             matches["diff"] = [word for word in in_diff if word not in self.knob]
             matches["diff"].append(" ".join(self.turn))
         titled = _titled_targets(group[0])
-        # A commit for one target alone explains a change of this target alone, whatever
+        # A commit for only one target explains only a change of this target, whatever
         # words it uses.
         if self.passed is not None and titled:
             is_own = is_own or all(map(_names_any(titled), self.targets))
@@ -633,7 +633,7 @@ def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHi
             "--",
             path,
         ).split("\0")
-        # The text behind the last NUL is a field of no commit.
+        # The text after the last NUL is no field of a commit.
         return list(map(Commit, log[::3], log[1::3], map(str.strip, log[2::3])))
 
     show = ("show", *plain, "--format=", "--unified=0")

@@ -17,7 +17,7 @@ from bot.core.snapshot import Cell, ModelEdit, Snapshot
 from bot.explain.components import Sections, name_places
 
 _NOTHING = Program(operations="")  # The program of a model that a side does not have
-_UNKNOWN = ""  # The digest of a model that a side has, and says no more of
+_UNKNOWN = ""  # stands for the digest of a model whose text a side does not know
 
 
 def model_edits(

@@ -46,7 +46,7 @@ _ABOUT = (
 class MainIssue(Small, frozen=True):
     """The values that an issue about a branch shows."""
 
-    report: Report  # of the newest commit against the last good baseline
+    report: Report  # report of the newest commit against the last good baseline
     state: IssueState
     branch: str
     home: str  # the address of the repository: `https://github.com/OWNER/NAME`

@@ -60,7 +60,7 @@ class Marked(NamedTuple):
     """A row with an address or a style of its own on a page."""
 
     texts: Row
-    address: str = ""  # of the row on the page
+    address: str = ""  # address of the row on the page
     css: str = ""  # its class: `up` or `down` for what grew or shrank, or SUM_CSS
 
 
@@ -368,9 +368,8 @@ class Table(_Drawn):
     small: bool = False  # True for a table that is wide
     # the column that has sentences, which are not numbers and need room
     sentences: int | None = None
-    # columns beside the names, in the order in which a narrow terminal has room for
-    # them; empty for the first number, the last column, and the others from left to
-    # right
+    # columns beside the names, in the order in which a narrow terminal keeps them;
+    # empty: first number, last column, then the others from left to right
     wanted: tuple[int, ...] = ()
     # other columns from `numbers_from` on that have no numbers
     unnumbered: tuple[int, ...] = ()

@@ -89,7 +89,8 @@ _ROWS = 400  # The most rows of one table
 _DIFFS = 12, 60  # The most pieces that differ, and lines of each
 # the first builds, which share the page's room however many others there are
 _WHOLE = 20
-_PART_BYTES = 20_000  # what each of them keeps, whatever the builds before it take
+# bytes that each of them keeps, however large the builds before it are
+_PART_BYTES = 20_000
 _BARE_BYTES = 700
 _WHOLE_BYTES = 300_000
 """Bytes of a build's first lines, and the room that a later build needs for more."""

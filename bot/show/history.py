@@ -69,7 +69,7 @@ from bot.show.why import cause_words
 # Half of what GitHub takes as the summary of one step, in UTF-8
 HISTORY_LIMIT_BYTES = 512 * 1024
 _ARTIFACT = "artifact_bytes"
-_GAP = "–"  # What stands in the place of a value where there is no artifact
+_GAP = "–"  # stands for a value without an artifact
 _OVER = "over-stack-limit"
 _REFUSED = "above the compiler's stack limit, measured with the limit lifted"
 _UNITS = {"bytes": ", bytes", "count": ""}
@@ -169,7 +169,7 @@ class _Facts:
         self.history = history
         # each cell that was tried, in the order of the releases
         self.rows = history.rows
-        # of a target, or None for all, by release
+        # totals of a target, or None for all, by release
         self.totals = by(history.totals, lambda total: total.target)
         # names: of all releases, gaps too; shown: of those that measured anything
         self.names = tuple(variant.name for variant in history.study.variants)

@@ -143,8 +143,8 @@ class MeasureProgress:
                 f"{self._stage}: {self._done}/{plural(self._total, self._noun)},"
                 f" {len(self._running)} running"
             )
-        # of several sides, most may have failed before: what is new is the report's to
-        # say
+        # with several sides, most builds may have failed before: the report shows which
+        # are new
         failed = ""
         if self._failed and self._noun == "build":
             failed = f", {self._failed} failed"

@@ -305,7 +305,7 @@ def asset(name: str, user_dir: Path | None) -> str:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise TemplateError(f"cannot be read: {error}", where=str(path)) from None
-    # as `drawn` leaves it: pages tell its digest
+    # as `drawn` leaves it: pages have its digest
     return _BLANK_LINES.sub("\n\n", text).strip()
 
 

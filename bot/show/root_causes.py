@@ -263,7 +263,7 @@ def unexplained_words(facts: Facts) -> str:
     if not total:
         return ""
     if len(shares) > 1:
-        shares.pop(NOT_TRACED, None)  # it says less than the other reasons do
+        shares.pop(NOT_TRACED, None)  # it is less informative than the other reasons
     reasons = [reason for reason, _ in shares.most_common(_REASONS)]
     overflow = ""
     if len(shares) > _REASONS:

@@ -23,8 +23,9 @@ class Total:
     # larger, smaller: how many of them grew and shrank
     larger: int
     smaller: int
-    unsure: int = 0  # of how many that is open, as the compiler does not repeat itself
-    planned: int = 0  # how many there are, but for those that are left out on purpose
+    # number of builds whose change is open, as the compiler is non-deterministic
+    unsure: int = 0
+    planned: int = 0  # number of builds, without those that are left out on purpose
     broken: int = 0  # how many of them are newly broken
     # True if a build is new, gone, fixed, newly failing or not measured
     states_changed: bool = False

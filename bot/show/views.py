@@ -14,7 +14,8 @@ class View:
     """The most that a place shows of each list of a report."""
 
     grid_models: int  # rows of the grid
-    # of the grid, in small characters: 6 pixels on GitHub, one column on a terminal
+    # width of the grid, in small characters: 6 pixels on GitHub, one column on a
+    # terminal
     grid_width: int
     failures: int  # notes, and groups of failed cells, each with `lines` of diagnostics
     lines: int
@@ -33,7 +34,7 @@ class View:
     # False if a root cause is one sentence; each target's part and its largest delta
     # are in a fold
     details: bool = True
-    # True if nothing can be opened, and where commands are not copied from
+    # True if nothing can be opened, and commands cannot be copied
     terminal: bool = False
 
 

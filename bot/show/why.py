@@ -69,8 +69,8 @@ class DispatchLine(NamedTuple):
     cause: str
     component: str
     note: str
-    # what the compiler's pass did to it, where that was traced and the note does not
-    # say it
+    # the compiler's pass that changed it, if it was traced and the note does not name
+    # it
     passed: str
     matched: str
     numbers: Mapping[str, Number]  # with all labels of NUMBERS

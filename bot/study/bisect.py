@@ -123,7 +123,7 @@ def _result(search: Search, step: Bracket, rule: str) -> tuple[Bisection, Report
         report = with_suspects(report, source)
     delta = next(delta for delta in report.deltas if delta.key == key)
     cause, reason = _cause(search.metric, delta, report.explanations.get(key))
-    # what makes the report of the step again, and what tells all of it
+    # the commands that make the report of the step again, and show all of it
     base = search.specs[older]
     head = search.specs[newer]
     out = work.request.out

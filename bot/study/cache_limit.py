@@ -13,7 +13,7 @@ from bot.errors import UsageError
 from bot.show.filters import human, plural
 from bot.system.defaults import default_limit
 
-# The file system's clock may be behind the one that this program reads
+# the file system's clock may be this much behind the clock of this program
 _CLOCKS_APART_NS = 10**9
 
 

@@ -152,7 +152,7 @@ def _fitting_wheels(wheels: Sequence[Path]) -> list[str]:
     for (directory, _), same_version in wheels_of_version.items():
         try:
             fitting.append(str(only_fitting(same_version, directory)))
-        except CompilerUnavailable:  # of another platform
+        except CompilerUnavailable:  # a wheel of another platform
             continue
     return fitting
 

@@ -113,7 +113,7 @@ def _linked(
     )
     failed = run_tool(setup, name="iree-lld", arguments=arguments, directory=directory)
     out = directory / _OBJECT
-    if out.is_file():  # what the linker says of symbols afterwards does not matter
+    if out.is_file():  # later messages of the linker about symbols do not matter
         return out
     reason = "it wrote no object file"
     if failed:

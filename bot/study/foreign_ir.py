@@ -66,7 +66,7 @@ class NamedText:
 
     name: str
     text: str  # as its compiler prints it, without aliases
-    # in the form that all releases spell alike; empty if nobody asks for it
+    # in the form that all releases spell alike; empty if it is not needed
     generic: str = ""
 
 

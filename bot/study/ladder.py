@@ -32,7 +32,7 @@ class LadderSide:
     """One dispatch on one side, and what compiles it there."""
 
     setup: CompileSetup
-    # of the build, with the lifted stack limit where the build needs it
+    # flags of the build, with the lifted stack limit if the build needs it
     argv: Sequence[str]
     row: Dispatch
     # the IR of its executable before its target's passes, or why there is none

@@ -40,7 +40,7 @@ from bot.study.storing_ir import first_side_of, proof_from
 from bot.study.trace_budget import Moved, work_for
 from bot.study.tracing import SideTracer, opened
 
-# as `bot.compiler.diagnostics` says a timeout and a signal
+# a timeout and a signal in the words of `bot.compiler.diagnostics`
 _PASSING = (
     "not finished after ",
     "ended by ",

@@ -33,7 +33,7 @@ class BuildSide:
     """One build on one side: how it is compiled, and one of its dispatches."""
 
     setup: CompileSetup
-    # flags of the build, with the lifted stack limit where it needs that
+    # flags of the build, with the lifted stack limit if the build needs it
     argv: Sequence[str]
     source: CompileInput
     row: Dispatch

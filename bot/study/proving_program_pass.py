@@ -388,7 +388,7 @@ class _Phase:
         try:
             return side.run_passes(text, runs)
         except NoText:
-            # The text at the start is base's where nobody ran a pass over it.
+            # The text at the start is base's if no pass ran over it.
             writer = before or (self._base if text == self._base_start else self._head)
             if writer is side:
                 raise

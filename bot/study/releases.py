@@ -104,7 +104,7 @@ def _each_once(
     """
     last = dict[object, Variant]()
     for place, variant in enumerate(variants):
-        # of a gap, or of a compiler without a digest, nobody knows
+        # a gap, or a compiler without a digest, is never the same as another
         same: object = place
         if (side := variant.snapshot) and side.compiler.digest:
             same = (

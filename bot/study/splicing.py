@@ -79,9 +79,9 @@ class Registered:
     """The passes and options that one `iree-opt` knows."""
 
     options: frozenset[str]
-    names: frozenset[str]  # of options, passes and pipelines
-    # pipeline → the passes that it runs; bufferization has options that nobody can
-    # print, and such a pipeline sets them
+    names: frozenset[str]  # names of options, passes and pipelines
+    # pipeline → the passes that it runs. Bufferization has options that cannot be
+    # printed, and such a pipeline sets them.
     bufferizations: Mapping[str, tuple[str, ...]]
 
 

@@ -35,7 +35,7 @@ _NO_IR = "no IR is stored for this phase"
 class WithIr(NamedTuple):
     """A side that others will be compared with when its compiler is gone."""
 
-    snapshot: Snapshot  # names its IR by digest, where it has any
+    snapshot: Snapshot  # names its IR by digest, if it has any
     ir: bytes  # the file with it; empty if there is none
 
 

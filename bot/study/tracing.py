@@ -633,8 +633,8 @@ def _with_those(
     for cell in snapshot.cells:
         traces = traces_of_side.get((plan.label, cell.key), {})
         if cell.key in planned and traces:
-            # without steps of the program: of which places these are depends on the
-            # other side
+            # without steps of the program: the other side decides which places these
+            # are
             whole = {}
             for name, trace in traces.items():
                 steps = tuple(step for step in trace.steps if step.level != PROGRAM)
