@@ -2,15 +2,15 @@
 
 The rules are:
 
-* Candidates stand in a row from a good end to a bad one. A candidate is bad if its value
-  is above a limit, as lower is better for every metric. Without a limit of the user's,
-  the limit is halfway between the values of the two ends.
-* A non-deterministic candidate has several values. It is bad if all of them are bad, good
-  if none is, and skipped if they disagree.
+* Candidates stand in a row from a good end to a bad one. A candidate is bad if its
+  value is above a limit, as lower is better for every metric. Without a limit of the
+  user's, the limit is halfway between the values of the two ends.
+* A non-deterministic candidate has several values. It is bad if all of them are bad,
+  good if none is, and skipped if they disagree.
 * A candidate that cannot be measured is skipped. The next look is always at the middle
   candidate between the last good and the first bad one. So there are at most
-  ceil(log2(n + 1)) looks at n candidates between the ends, and one more for each that is
-  skipped.
+  ceil(log2(n + 1)) looks at n candidates between the ends, and one more for each
+  skipped candidate.
 * Bisection finds one place where good turns to bad. If the value changes at several
   places, there may be others.
 """

@@ -105,7 +105,7 @@ def _without(cell: Cell, names: Collection[str], reason: str) -> Cell:
 
 
 def changed_inputs(base: Snapshot, head: Snapshot) -> frozenset[str]:
-    """Return the models of builds that read other files beside the model on each side."""
+    """Return the models of builds that read other files beside the model on head."""
     base_inputs = {cell.key: cell.inputs for cell in base.cells}
     pairs = ((cell.key, base_inputs.get(cell.key), cell.inputs) for cell in head.cells)
     return frozenset(

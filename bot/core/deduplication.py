@@ -35,7 +35,7 @@ class Deduplication(Small, frozen=True):
 
     @property
     def folded(self) -> Value:
-        """Return how many regions deduplication folded into others; None has a reason."""
+        """Return how many regions deduplication folded; None comes with a reason."""
         if self.reason:
             return None
         return difference(self.executables, self.regions)

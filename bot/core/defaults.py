@@ -79,7 +79,7 @@ TriedDefaults = Annotated[
 
 
 class ChangedDefaults(Record, frozen=True):
-    """The differences between the options of two compilers, each list sorted by name."""
+    """The differences between the options of two compilers; each list is sorted."""
 
     changed: tuple[DefaultChange, ...]  # both sides report a default
     # both sides have the option, and one does not report its default

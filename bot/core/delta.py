@@ -287,8 +287,9 @@ class CellDelta(Small, frozen=True):
     def explainable(self) -> bool:
         """Return whether all compiles differ for the reason that the first ones do.
 
-        They differ by the same numbers, and by at least one number. Where the compiler is
-        non-deterministic, other bytes alone may be its doing as well as the change's.
+        They differ by the same numbers, and by at least one number. If a
+        non-deterministic compiler changes only other bytes, the change need not be the
+        reason.
         """
         moved = self.state != "changed" or bool(exact_changes(self.metrics.values()))
         return not self.unstable or (self.numbers_repeat and moved)

@@ -157,7 +157,7 @@ class ComponentDelta(Record, frozen=True):
     head: Amounts
 
     def change(self, field: str) -> int:
-        """Return head − base; 0 where either is not known."""
+        """Return head − base; 0 if either is not known."""
         base = self.base.get(field)
         head = self.head.get(field)
         if base is None or head is None:
@@ -405,7 +405,7 @@ def whole_bytes(row: Dispatch | None) -> int | None:
 
 
 def code_change(delta: DispatchDelta) -> int | None:
-    """Return head − base; all of it where a side does not have the dispatch at all."""
+    """Return head − base; a side without the dispatch counts as 0."""
     base_bytes = 0 if delta.base is None else delta.base.code_bytes
     head_bytes = 0 if delta.head is None else delta.head.code_bytes
     return _change(base_bytes, head_bytes)

@@ -114,7 +114,7 @@ def _interval(
 def _last_step(pairs: Sequence[tuple[float, float]]) -> float:
     """Return the slope between the two largest depths.
 
-    The mean counts where a depth was measured several times.
+    If a depth was measured several times, the mean counts.
     """
     before, last = sorted({depth for depth, _ in pairs})[-2:]
     last_value = statistics.fmean(value for depth, value in pairs if depth == last)

@@ -211,7 +211,7 @@ def require_schema(
 def _refused(
     error: msgspec.ValidationError, where: str, hint: str = "", noun: str = ""
 ) -> InputError:
-    """Return the library's message, with its place where our messages have theirs.
+    """Return the library's message as an InputError that names the place.
 
     An example of a place is `$.cells[3].status`.
     """

@@ -23,7 +23,7 @@ SAME = (  # why a cell is not run: its artifact is the reference's, byte by byte
 
 
 class Experiment(Small, frozen=True):
-    """A question to the compiler: the variants to measure, and what is shown of them."""
+    """A question to the compiler: variants to measure, and what is shown of them."""
 
     name: str
     question: str

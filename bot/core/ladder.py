@@ -1,10 +1,9 @@
 """The ladder of one dispatch: its code bytes in experiments that mix both sides.
 
-Each experiment has base's IR up to a phase and head's compiler from there on.
-
-Each rung takes one phase more from base. Neighbouring rungs differ in one phase alone,
-so that the difference of their bytes is what this phase did. The differences sum to
-head − base, and no threshold is needed.
+Each experiment has base's IR up to a phase and head's compiler from there on. Each rung
+takes one phase more from base. Neighbouring rungs differ in only one phase, so the
+difference of their bytes is the part of this phase. The differences sum to head − base,
+and no threshold is needed.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ MOST_REASON = 2_000
 NO_BASE_COMPILER = (
     "base's IR is from a stored baseline, and this order needs base's compiler"
 )
-"""Why a ladder lacks the other order where base is a stored baseline."""
+"""Why a ladder lacks the other order if base is a stored baseline."""
 
 
 class Rung(Record, frozen=True, omit_defaults=True):
@@ -185,7 +184,7 @@ def is_large_part(parts: Mapping[str, int | None], phase: str) -> bool:
 
 
 def reverse_attribution(ladder: Ladder) -> dict[str, int | None] | None:
-    """Return the parts in the other order; None if nobody measured it."""
+    """Return the parts in the other order; None if it was not measured."""
     if ladder.back is None:
         return None
     parts = _parts(ladder.base, ladder.back, ladder.head)
@@ -198,7 +197,8 @@ class Carried:
 
     Attributes:
         phase: the one that carries 90 to 110 % of it; None if no single one does.
-        parts: phase → its bytes, of those that carry at least a tenth, in the compiler's order.
+        parts: phase → its bytes, in the compiler's order; only of phases that carry at
+            least a tenth.
     """
 
     phase: str | None

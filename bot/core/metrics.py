@@ -1,8 +1,7 @@
 """The table of metrics, in the order in which they are shown.
 
-A new one is a row here, and what reads its value.
-
-`configs/schema.json` and `docs/metrics.md` are made from it (`make goldens` writes them).
+A new metric needs a row here, and the code that reads its value. `make goldens` writes
+`configs/schema.json` and `docs/metrics.md` from this table.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ A failed compile has its own words.
 
 
 def parting(base: DispatchTrace | None, head: DispatchTrace | None) -> Parting:
-    """Return the passes of both sides, and the pass after which the sides have parted."""
+    """Return the passes of both sides, and the one after which the sides part."""
     base, head = _with_other_target(base, head)
     reason = _why_untraced(base, head)
     if reason:
@@ -196,7 +196,7 @@ def _parting_at(rows: tuple[TraceRow, ...], place: int | None) -> Parting:
 
 
 def _apart_from(shares: Sequence[float]) -> int:
-    """Return the place from which on at least LEAST_SHARE of the end's share remains."""
+    """Return the place from which on at least LEAST_SHARE of the end's share stays."""
     for place in range(len(shares) - 1, -1, -1):
         if shares[place] < LEAST_SHARE * shares[-1]:
             return place + 1
@@ -204,7 +204,7 @@ def _apart_from(shares: Sequence[float]) -> int:
 
 
 def _is_in_llvm(row: TraceRow) -> bool:
-    """Return whether a row is of the machine code, or has operations of LLVM's dialect."""
+    """Return whether a row is machine code, or has operations of LLVM's dialect."""
     return row.level == MACHINE or any(name.startswith("llvm.") for name in row.apart)
 
 

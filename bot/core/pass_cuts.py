@@ -24,7 +24,7 @@ class Cut:
 
 
 def cuts_of(base: Sequence[Step], head: Sequence[Step]) -> tuple[Cut, ...]:
-    """Return the cuts of two pipelines, from before the first pass to behind the last one.
+    """Return the cuts of two pipelines, from before the first pass to behind the last.
 
     A cut is behind each pass that both sides run. Only one side may run further passes
     before the next common one. Then a cut is behind each of these, too. If both sides

@@ -86,7 +86,7 @@ class PassProof(Record, frozen=True, omit_defaults=True):
 
     @property
     def lone_passes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the passes of the range that only base runs, and that only head runs."""
+        """Return the passes of the range that only base runs, and only head runs."""
         base = Counter(self.base_passes)
         head = Counter(self.head_passes)
         return tuple((base - head).elements()), tuple((head - base).elements())

@@ -25,7 +25,7 @@ _SHOWN_CELLS = 4
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
     """Return target → its name without the backend it shares with others.
 
-    The name stays whole where two names would become equal.
+    The name stays whole if two names would become equal.
     """
     full = sorted(targets)
     short = {}
@@ -296,7 +296,7 @@ def narrowed(
     target_globs: Sequence[str] = (),
     must_match: bool = True,
 ) -> dict[str, Snapshot]:
-    """Return snapshots with what the globs name alone, as if no more had been measured.
+    """Return snapshots with only what the globs name, as if no more had been measured.
 
     `must_match`: whether a glob that matches nothing on any side is an error.
     """
@@ -333,7 +333,7 @@ def narrowed(
 
 
 def only_cell(keys: Collection[CellKey]) -> CellKey:
-    """Return the one that is meant; raises UsageError where several are, or none."""
+    """Return the only cell; raises UsageError if there are several, or none."""
     if len(keys) == 1:
         return next(iter(keys))
     listed = ", ".join(map(str, sorted(keys)[:_SHOWN_CELLS])) + (

@@ -103,7 +103,7 @@ def judge(
 def _rules_by_metric(
     deltas: Sequence[CellDelta], rules: Sequence[Rule]
 ) -> dict[str, list[Rule]]:
-    """Return metric → the rules about it, built-in metrics first, then declared ones."""
+    """Return metric → its rules; built-in metrics come first, then declared ones."""
     by_metric = dict[str, list[Rule]]()
     for built_in in METRICS:
         if built_in.exact:

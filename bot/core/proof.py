@@ -16,11 +16,11 @@ PROVED, PARTLY, REFUTED, NOT_TRIED = STATUSES = (
     "not-tried",
 )
 LEAST_PROVED_PERCENT = 90
-"""A cause is proved where undoing it restores at least this share of a change."""
+"""A cause is proved if undoing it restores at least this share of a change."""
 MOST_PROVED_PERCENT = 110
-"""A cause is proved where undoing it restores at most this share of a change."""
+"""A cause is proved if undoing it restores at most this share of a change."""
 LEAST_PARTLY_PERCENT = 10
-"""A cause is refuted where undoing it restores less than this share of a change."""
+"""A cause is refuted if undoing it restores less than this share of a change."""
 MOST_KNOBS = 200
 MOST_WHY = 2_000
 LITTLE_BYTES = 8

@@ -24,7 +24,7 @@ class Baseline(Record, frozen=True, omit_defaults=True):
 
 
 class Adoption(Small, frozen=True):
-    """A change without a base to compare with: base has no configuration or compiler."""
+    """A change without a base: base has no configuration or no compiler."""
 
     file: str  # the configuration's path in the repository; empty if it is not known
     # why base has no compiler, as a clause: its pin names a release that does not

@@ -162,7 +162,7 @@ class Both(msgspec.Struct, Generic[_T], frozen=True):
 
 
 class DispatchRow(DispatchDelta, frozen=True):
-    """One entry point that differs; in place of `passed` it has the name of the pass."""
+    """One entry point that differs; in place of `passed` it names the pass."""
 
     pass_name: str | None = msgspec.field(default=None, name="pass")
     operations: Mapping[str, Amount] = {}

@@ -246,7 +246,7 @@ def _require_ladders_fit(cell: Cell, where: str) -> None:
 
 
 def _require_possible(cell: Cell, where: str) -> None:
-    """Raise InputError if a part or an entry point's code is larger than the artifact."""
+    """Raise InputError if a part or a function's code is larger than the artifact."""
     for metrics in _all_metrics(cell):
         whole = metrics.get("artifact_bytes")
         known_bytes = sum(metrics.get(id_) or 0 for id_ in ARTIFACT_PARTS)

@@ -45,7 +45,7 @@ def phases_us(started_ns: int, ended_ns: Mapping[str, int]) -> dict[str, int]:
 
 
 def longest(variants: Sequence[CompileTimes], limit: int) -> list[CompileTimes]:
-    """Return the times of only those passes that are among the longest of any variant."""
+    """Return the times of only those passes that are longest in any variant."""
     longest_passes = set[str]()
     for times in variants:
         longest_passes.update(list(times.passes)[:limit])

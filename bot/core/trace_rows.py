@@ -66,7 +66,7 @@ def _base_comes_first(
     base_place: int,
     head_place: int,
 ) -> bool:
-    """Return whether passes that only base prints come before those of head alone.
+    """Return whether passes that only base prints come before those of only head.
 
     A pass that changes nothing is not printed, so the order is not known. The pass with
     the larger change comes first, so that swapped sides have the same order.

@@ -110,7 +110,7 @@ def _clustered_by_pass(passed: PassChange) -> tuple[Hashable, Hashable]:
 
 
 def keeps_region(delta: DispatchDelta) -> bool:
-    """Return whether both sides have a dispatch at as many sites: only its IR differs."""
+    """Return whether both sides have a dispatch at as many sites: its IR differs."""
     return (
         delta.base is not None
         and delta.head is not None

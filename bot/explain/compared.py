@@ -140,7 +140,7 @@ def keeps_apart(cell: Cell, executables: Sequence[str]) -> str:
 
 
 REBOUND = "but the program binds other buffers"
-"""The end of the reason where entry points have the same IR and other buffers."""
+"""The end of the reason if entry points have the same IR and other buffers."""
 
 
 def rebound(compared: Compared, base: Dispatch, head: Dispatch) -> bool:

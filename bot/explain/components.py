@@ -217,9 +217,9 @@ def _launched(
 
 @per_object
 def where(program: Program | None, names: Names) -> dict[str, str]:
-    """Return entry point → the component where most of its sites are.
+    """Return entry point → the component with most of its sites.
 
-    The first in the order of the program counts where several have as many.
+    If several have as many, the first in the order of the program counts.
     """
     result = {}
     for entry, (parts, _) in _launched(program, names).items():
@@ -234,12 +234,13 @@ def attribute(cell: Cell, names: Names) -> dict[Part, Amounts]:
     """Return part → `dispatch_sites`, `code_bytes` and `stack_bytes` of one cell.
 
     * Sites sum to the sites of all entry points.
-    * Code sums to the cell's `executable_bytes`; if that is not known, to the code of all
-      entry points. The code of a shared entry point is split evenly over its sites.
-    * Stack is the largest frame of an entry point with a site there. It is a maximum, no
-      sum.
-    * `unattributed` has sites without a location, and code that belongs to no entry point.
-      It also has an entry point whose sites are not as many as the program launches.
+    * Code sums to the cell's `executable_bytes`. If that is not known, it sums to the
+      code of all entry points. The code of a shared entry point is split evenly over
+      its sites.
+    * Stack is the largest frame of an entry point with a site there. It is a maximum,
+      not a sum.
+    * `unattributed` has sites without a location, and code of no entry point. It also
+      has an entry point whose sites are not as many as the program launches.
     * An amount is None if it is not known.
     """
     sites = defaultdict[Part, int](int)

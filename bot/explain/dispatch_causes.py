@@ -51,7 +51,7 @@ def dispatch_cause(match: Match, compared: Compared, cell: Cause) -> str | None:
 
 
 def _opaque_cause(match: Match, compared: Compared) -> str:
-    """Return the cause where the source is all that is known before the code."""
+    """Return the cause if only the source is known of what precedes the code."""
     if source_changed(compared):
         return "input"
     base = match.base

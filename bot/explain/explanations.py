@@ -91,9 +91,9 @@ def explain(
 
 
 def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "changed"]:
-    """Return whether an entry point is the same, only bound to other memory, or changed.
+    """Return whether an entry point is the same, bound to other memory, or changed.
 
-    The numbers decide where its code is known. Elsewhere its source decides, too.
+    If its code is known, the numbers decide. If not, its source decides, too.
     """
     base = match.base
     head = match.head

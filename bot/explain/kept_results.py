@@ -1,7 +1,7 @@
-"""Keep results for the objects they were worked out of.
+"""Keep results for the objects that they were computed from.
 
-Cells of one model share their program, so that what is read out of it alone is the same
-on all targets.
+Cells of one model share their program, so results from the program are the same on all
+targets.
 """
 
 from __future__ import annotations

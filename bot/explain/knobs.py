@@ -65,7 +65,7 @@ def _on_other_operations(
 ) -> dict[str, str]:
     """Return the knobs whose values are the same, and on other operations.
 
-    None is known where the sides have not as many operations.
+    Nothing is returned if the sides have different numbers of operations.
     """
     if len(base) != len(head):
         return {}
@@ -82,7 +82,7 @@ def _on_other_operations(
 def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
     """Return how the values of a knob changed.
 
-    Two changes have the same words only where their values are the same.
+    Two changes have the same words only if their values are the same.
     """
     moved = _moved_numbers(base, head)
     if moved is not None and len(moved) <= _MOST_PAIRS:

@@ -55,7 +55,7 @@ class IndexedCell:
 
 
 class Match(NamedTuple):
-    """An entry point on both sides; None on the one where nothing matches it."""
+    """An entry point on both sides; None on the side that has no match."""
 
     base: Dispatch | None
     head: Dispatch | None

@@ -1,7 +1,7 @@
 """Find the first phase of the compiler in which two sides differ.
 
-It is never guessed: where the facts of an earlier phase were not read on a side, there
-is no cause, but the reason.
+It is never guessed. If the facts of an earlier phase were not read on a side, there is
+a reason in place of the cause.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def source_changed(compared: Compared) -> bool | None:
 
 
 def opaque_source(compared: Compared) -> str:
-    """Return `source` or `model`: the input that both sides share if the code differs."""
+    """Return `source` or `model`: the input that both sides share if code differs."""
     if source_changed(compared) is False:
         return "source"
     return "model"

@@ -41,7 +41,7 @@ def root_causes(
     changed_models: Collection[str] = (),
     backends: Mapping[str, str] | None = None,
 ) -> tuple[RootCause, ...]:
-    """Return the root causes of the changes of all cells, largest absolute change first.
+    """Return the root causes of the changes of all cells, largest total change first.
 
     `changed_models`: models whose text differs between the sides; `backends`: target →
     its backend: a knob of one is not that of another.
@@ -170,7 +170,7 @@ def _root_cause(
 
 
 def _command(delta: CellDelta) -> str:
-    """Return the command that makes the artifact, of base where head has none."""
+    """Return the command that makes the artifact, of base if head has none."""
     if delta.head is not None and delta.head.measured:
         return delta.head.command
     if delta.base:

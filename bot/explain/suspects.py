@@ -188,7 +188,7 @@ class Clue(NamedTuple):
         return tuple(of_backend or named)
 
     def words(self) -> list[tuple[str, int]]:
-        """Return patterns of words in a commit that made the change, and their scores."""
+        """Return patterns of words in a commit that made the change, and scores."""
         patterns = list[tuple[str, int]]()
         for name, pattern in _TARGETS.items():
             if any(name in target for target in self.targets):
@@ -202,7 +202,7 @@ class Clue(NamedTuple):
         return patterns + _knob_patterns(*self.turn)
 
     def is_turned_by(self, diff: str) -> bool:
-        """Return whether a replaced line of the diff changes the knob's value like this.
+        """Return whether a replaced line of the diff makes this change of the knob.
 
         That is mostly a line of a test.
         """
@@ -349,7 +349,7 @@ def with_suspects(
 
     Args:
         touched: paths of the compiler that a pull request has.
-        is_wanted: root causes that get suspects, such as proved ones alone.
+        is_wanted: which root causes get suspects, such as only proved ones.
     """
     backends = {**report.base.targets, **report.head.targets}
     clues = dict[int, Clue]()
@@ -383,7 +383,7 @@ def with_suspects(
 def _pass_of(root: RootCause) -> PassChange | None:
     """Return the pass that a root cause names.
 
-    LLVM as a whole where the sides differ in it, and no pass is named.
+    Return LLVM as a whole if the sides differ in it, and no pass is named.
     """
     if root.passed is not None and (
         root.cause == "codegen" or root.cause in EARLY_CAUSES

@@ -133,7 +133,7 @@ def _counted_words(cause: str, explanation: Explanation) -> str:
 
 
 def _parts_of(cause: str, parts: Sequence[PartDelta]) -> str:
-    """Return the largest parts of a cause with their changes, and the number of others."""
+    """Return the largest parts of a cause with their changes, and how many others."""
     of_cause = [part for part in parts if part.cause == cause]
     texts = [f"{part.what} {_signed(part.change_bytes)}" for part in of_cause]
     named = ", ".join(texts[:_NAMED_PARTS])

@@ -1,8 +1,8 @@
-"""Find which models were edited: which operations came and went, and in which components.
+"""Find the edited models, and the operations that they gained or lost, by component.
 
-One compiler has to have read the programs out of both texts, because another one may
-read the same text differently. The programs are those of one target. A target with the
-same command on both sides is preferred, because flags, too, decide what is read.
+One compiler must have read the programs of both texts, because another one may read the
+same text differently. The programs are those of one target. A target with the same
+command on both sides is preferred, because flags, too, decide what is read.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ def model_edits(
 ) -> tuple[ModelEdit, ...]:
     """Return the models whose text is known to differ, sorted.
 
-    Models that one side alone has are among them.
-
-    `sections`: as the configuration names the parts of models.
+    Models that only one side has are among them. `sections`: as the configuration names
+    the parts of models.
     """
     one_compiler = base.compiler.digest == head.compiler.digest != ""
     texts = []

@@ -383,7 +383,7 @@ def _grouped_row(
 def _limit_cell(finding: Finding, *, is_single: bool = True) -> Phrase:
     """Return `54,534 B`.
 
-    For several builds, or where the rule has no single figure, return the rule's words.
+    For several builds, or if the rule has no single figure, return the rule's words.
     """
     text = limit_words(finding, is_single=is_single)
     text = text.removeprefix("; limit").removeprefix(":").strip()
@@ -397,9 +397,9 @@ def _limit_cell(finding: Finding, *, is_single: bool = True) -> Phrase:
 def alarm_table(group: AlarmGroup, count: int, runs: RunRows = NO_ROWS) -> Table:
     """Return a row for each finding of the first `count` lines.
 
-    If these are too many, return one row for each metric, limit and cause. `runs` are
-    the rows of runs: each stands behind the last finding of its build, or at the end
-    where findings share rows.
+    If these are too many, return one row for each metric, limit and cause. `runs`: the
+    rows of runs. Each follows the last finding of its build. If findings share rows,
+    they are at the end.
     """
     lines = group.lines[:count]
     rows = [row for line in lines for row in line.rows]
@@ -428,7 +428,7 @@ def alarm_table(group: AlarmGroup, count: int, runs: RunRows = NO_ROWS) -> Table
 
 
 def _with_runs(lines: Sequence[Alarm], runs: RunRows) -> list[Row]:
-    """Return the rows of findings, and behind the last one of each build those of its run.
+    """Return the rows of findings; those of a build's run follow its last finding.
 
     Builds whose findings have no room have the row of their run at the end.
     """
@@ -494,7 +494,7 @@ def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phra
 def limit_words(finding: Finding, *, is_single: bool = True) -> str:
     """Return `; limit 54,534 B`.
 
-    For several builds, or where the rule has no single figure, return the rule's words.
+    For several builds, or if the rule has no single figure, return the rule's words.
     """
     if finding.head is None:
         return ""

@@ -146,7 +146,7 @@ def cards(facts: Facts, chosen: Sequence[CellDelta], room: PageRoom) -> Iterator
     """Yield the card of each build.
 
     Cards come one at a time, so a page of 5,000 builds is not held in memory twice.
-    `room`: a build without room has its first lines alone.
+    `room`: a build without room has only its first lines.
     """
     traced = largest_traced(facts)
     linked = defaultdict[CellKey, set[str]](set)

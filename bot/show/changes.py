@@ -120,10 +120,10 @@ def _flags(facts: Facts) -> Iterator[Phrase]:
 
 
 def _flag_change(delta: CellDelta) -> FlagChange | None:
-    """Return the flags that went and came; None if a side's command cannot be read.
+    """Return the removed and added flags; None if a side's command cannot be read.
 
     A value replaces another one if its option occurs once on each side. If an option
-    occurs several times, nobody knows which value replaces which.
+    occurs several times, it is not known which value replaces which.
     """
     base_flags = _flags_of(delta.base)
     head_flags = _flags_of(delta.head)

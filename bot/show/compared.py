@@ -158,7 +158,7 @@ def _side(side: Snapshot) -> Iterator[Phrase]:
 def commands_of(facts: Facts, key: CellKey) -> Code:
     """Return a build's commands on both sides.
 
-    With them is what they need: the compilers, and where the model is.
+    With them are the compilers and the place of the model.
     """
     report = facts.report
     delta = facts.deltas[key]

@@ -134,7 +134,7 @@ def folded_line(facts: Facts, view: View) -> Sentence:
 
 
 def _direction(build: _Build) -> int:
-    """Return -1 where head folds fewer regions than base, 1 for more, 0 for as many."""
+    """Return -1 if head folds fewer regions than base, 1 for more, 0 for as many."""
     _, before, _, after = build.counts or (0, 0, 0, 0)
     return (after > before) - (after < before)
 

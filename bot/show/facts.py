@@ -361,7 +361,7 @@ def is_lost(delta: CellDelta, finding: Finding) -> bool:
 
 
 def notes(report: Report) -> list[Phrase]:
-    """Return the notes of the report and of each side, and what broke or was left out."""
+    """Return the notes of the report and both sides, and what broke or was left out."""
     texts = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
         texts += [f"{name}: {note}" for note in side.notes]

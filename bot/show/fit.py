@@ -19,7 +19,7 @@ def drawable(blocks: Sequence[Block]) -> tuple[Block, ...]:
 def fit(blocks: Sequence[Block], room_bytes: float) -> tuple[Block, ...]:
     """Return the blocks with at most so many bytes, as `block_bytes` estimates them.
 
-    Parts of the lowest rank are shortened first, the largest of them each time. Where no
+    Parts of the lowest rank are shortened first, the largest of them each time. If no
     part has an entry left, the blocks stay larger than the room.
     """
     excess_bytes = sum(map(block_bytes, blocks)) - room_bytes

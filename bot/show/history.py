@@ -505,7 +505,7 @@ def _cells(
 def _cell(
     facts: _Facts, key: CellKey, columns: Sequence[str], footnotes: Footnotes
 ) -> Row:
-    """Return the row of a build: its artifact in each release, and its largest change."""
+    """Return the row of a build: its artifact in each release, and its top change."""
     cells = dict(zip(facts.names, facts.rows[key], strict=True))
     values = []
     for column in columns:

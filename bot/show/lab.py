@@ -220,7 +220,7 @@ def _measured(total: Sums, variant: str, columns: Sequence[str]) -> list[str]:
 def _exact(lab: Lab) -> list[str]:
     """Return the columns that do not vary from run to run.
 
-    Of the other columns nobody knows whether they changed.
+    It is not known whether the other columns changed.
     """
     return [column for column in lab.experiment.columns if METRIC_BY_ID[column].exact]
 
@@ -241,7 +241,7 @@ def differences(lab: Lab, total: Sums, variant: str) -> list[str]:
 def _mean(total: Sums, variant: str) -> str:
     """Return the mean ratio of CPU time.
 
-    It names the number of models where the mean is not over all.
+    It names the number of models if the mean is not over all.
     """
     if (mean := total.time(variant)) is None:
         return UNKNOWN

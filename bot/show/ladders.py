@@ -35,7 +35,7 @@ _RUNG_WORDS = {
 def ladder_blocks(ladder: Ladder | None, no_ladder: str) -> Iterator[Block]:
     """Draw the parts of the change, and what failed.
 
-    The parts are drawn in both orders where both were measured.
+    The parts are drawn in both orders if both were measured.
     """
     if ladder is None:
         yield Sentence(f"bytes by phase: n/a, {clean(no_ladder or 'not measured')}")

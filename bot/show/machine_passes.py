@@ -49,7 +49,7 @@ def machine_pass_blocks(measured: MachinePasses) -> Iterator[Block]:
 
 
 def machine_pass_json(measured: MachinePasses | None) -> Mapping[str, Any] | None:
-    """Return the counts; None if nobody measured them."""
+    """Return the counts; None if they were not measured."""
     if measured is None:
         return None
     return {

@@ -33,7 +33,7 @@ from bot.show.filters import amount, percent, plural, relative, sides
 from bot.show.totals import Total, sum_of, target_deltas
 
 TOLERANCE = 0.001
-"""A target has no row where its code size changed by less, and nothing else changed."""
+"""A target has no row if its code size changed by less, and nothing else changed."""
 TOLERANCE_WORDS = percent(TOLERANCE).removeprefix("+")
 _SPILLS = ("vgpr_spills", "sgpr_spills", "spill_bytes")
 _REGISTERS = ("registers_max", "vgprs_max", "agprs_max", "sgprs_max")

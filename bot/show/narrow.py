@@ -1,7 +1,7 @@
 """Fit tables to a narrow screen.
 
 Several columns share one cell, and long names are broken into lines. GitHub's tables
-scroll sideways where the longest unbreakable words of the columns are wider than the
+scroll sideways if the longest unbreakable words of the columns are wider than the
 screen.
 """
 

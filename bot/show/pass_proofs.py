@@ -76,7 +76,7 @@ def pass_proof_words(proof: PassProof) -> str:
 
 
 def _disappearing(proof: PassProof, code_bytes: int | None) -> str:
-    """Return how much of the change is gone where head has this code."""
+    """Return how much of the change disappears if head has this code."""
     if code_bytes is None:
         return UNKNOWN
     gone_bytes = proof.cuts[0].code_bytes - code_bytes
@@ -107,7 +107,7 @@ def _named(proof: PassProof) -> str:
 
 
 def _lone_words(proof: PassProof) -> str:
-    """Return which passes of the range one side alone runs."""
+    """Return which passes of the range only one side runs."""
     text = ""
     for side, names in zip(SIDES, proof.lone_passes, strict=True):
         if names:

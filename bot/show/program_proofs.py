@@ -75,7 +75,7 @@ def pass_words(passed: ProgramPassProof, proof: ProgramProof) -> str:
 
 
 def program_json(proof: ProgramProof | None) -> Mapping[str, Any] | None:
-    """Return the experiment; None if nobody made it."""
+    """Return the experiment; None if it was not made."""
     if proof is None:
         return None
     passed = proof.passed

@@ -1,4 +1,4 @@
-"""Proofs in words: which part of a change disappears where head has base's values."""
+"""Proofs in words: which part of a change disappears if head has base's values."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _md_span(span: Span, code: Callable[[str], str]) -> str:
 def md_words(text: Words, code: Callable[[str], str], page: str = "") -> str:
     """Return a phrase as Markdown.
 
-    A span with an address on the page is a link where the page is known. `code` draws
+    A span with an address on the page is a link if the page is known. `code` draws
     code.
     """
     return "".join(

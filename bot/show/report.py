@@ -213,8 +213,8 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
 def first_screen(facts: Facts, view: View) -> Blocks:
     """Return the first screen: verdict, measures, causes, next step and commands.
 
-    What to do about failing builds stands directly below them. On a terminal it stands
-    at the end, where a reader looks.
+    The next step for failing builds is directly below them. On a terminal it is at the
+    end, where a reader looks.
     """
     groups = alarms(facts, view)
     next_step = (_next(facts, groups, view),)

@@ -92,7 +92,7 @@ def shown_roots(facts: Facts, view: View) -> int:
 def root_lines(facts: Facts, view: View) -> Listing[Line]:
     """Return a line for each of the root causes that `shown_roots` counts.
 
-    The detail is each target's part where there are several, and the largest delta.
+    The detail is each target's part, if there are several, and the largest delta.
     """
     roots = facts.roots
     lines = []

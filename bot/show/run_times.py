@@ -94,7 +94,7 @@ def run_sentence(build: BuildRun) -> str:
 
 
 def run_rows(facts: Facts) -> RunRows:
-    """Return a row for each build that ran, and each GPU build whose registers changed."""
+    """Return a row for each build that ran, or whose GPU registers changed."""
     runs = facts.report.run_times
     if runs is None:
         return NO_ROWS

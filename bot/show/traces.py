@@ -184,7 +184,7 @@ def _trace_row(row: TraceRow, mark: str) -> Marked:
 
 
 def _count(state: PassState | None) -> str:
-    """Return the number of operations; a dash where the pass has no state on a side."""
+    """Return the number of operations; a dash if the pass has no state on a side."""
     if state is None:
         return "–"
     return f"{state.total:,}"

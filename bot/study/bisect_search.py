@@ -1,6 +1,6 @@
 """Measure and judge the candidates of a bisection one by one.
 
-Each candidate is compared with the good end, so that doubtful builds are compiled again.
+Each candidate is compared with the good end, so doubtful builds are compiled again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Search:
         self.key = only_cell(keys)
 
     def name(self, place: int) -> str:
-        """Return a release by its version alone, anything else as it was named."""
+        """Return the version of a release; another SPEC stays as it was named."""
         return release_in(self.specs[place]) or self.specs[place]
 
     def snapshot(self, place: int) -> Snapshot:

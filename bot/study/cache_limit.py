@@ -18,7 +18,10 @@ _CLOCKS_APART_NS = 10**9
 
 
 def limit_of_environment() -> int:
-    """Return the limit of the environment, used without an option; raises UsageError."""
+    """Return the limit of the environment, for a run without the option.
+
+    Raises UsageError.
+    """
     try:
         return parse_size(default_limit())
     except ValueError as error:

@@ -54,10 +54,10 @@ def changed_defaults(
 ) -> tuple[TriedDefault, ...]:
     """Return the options whose default changed, each with its experiment.
 
-    One whose default is reported on one side only is among them.
+    Options whose default only one side reports are among them.
 
-    Only IREE's compilers are asked. Nothing is asked where both sides have the same
-    compiler, or no code changed.
+    Only IREE's compilers are asked. They are not asked if both sides have the same
+    compiler, or if no code changed.
     """
     compilers = {plan.label: plan.compiler for plan in plans}
     base = compilers.get("base")

@@ -1,10 +1,8 @@
-"""Run LLVM's code generator alone.
+"""Run only LLVM's code generator, of one compiler on the bitcode of another.
 
-One compiler's optimized bitcode goes through the linker that lies beside another
-compiler.
-
-`iree-lld` compiles bitcode as link-time optimization does. Without its optimizer, what
-is left is the code generator.
+The optimized bitcode goes through the linker beside the other compiler. `iree-lld`
+compiles bitcode as link-time optimization does. Without its optimizer, only the code
+generator is left.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ _COMPLAINT = f"iree-lld: error: {_BITCODE}: "
 
 
 def linker_flags(text: str) -> tuple[str, ...] | None:
-    """Return the flags for an executable's target; None if llvm-cpu does not compile it.
+    """Return the flags for an executable's target; None for another backend's.
 
     Bitcode does not name its processor. The compiler writes the meaning of the build's
     flags (cpu, features, ABI) into each executable. So `host` is a real processor

@@ -65,8 +65,8 @@ def reported(
 def adopting(report: Report, brought: Adoption) -> Report:
     """Return the report of a change that brings the configuration.
 
-    Nothing is compared, so that nothing fails it. It does not pass either: it warns, so
-    that nobody takes it for a comparison; without a measured cell it is unknown.
+    Nothing is compared, so nothing fails it. It does not pass either: it warns, so that
+    nobody takes it for a comparison. Without a measured cell it is unknown.
     """
     findings = tuple(
         structs.replace(finding, level="warn") for finding in report.verdict.findings
@@ -122,7 +122,7 @@ def no_verdict(report: Report, out: Path) -> NoVerdict:
 
 
 def _why_uncompared(report: Report) -> str:
-    """Return why measured builds could not be compared, empty if nobody knows."""
+    """Return why measured builds could not be compared; empty if that is not known."""
     reason = nothing_in_common(report.base, report.head)
     if reason:
         return reason

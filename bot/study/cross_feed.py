@@ -33,11 +33,11 @@ class Feed(Protocol):
         """Return the code bytes at a cut; None if the cut is not usable."""
 
     def carried(self, piece: Piece) -> int | None:
-        """Return the bytes that a piece carries; None if a cut at its ends is unusable."""
+        """Return the bytes that a piece carries; None if an end of it is unusable."""
 
 
 class CrossFeed:
-    """The first side's passes run up to a cut, and the second side's passes from there on.
+    """One side's passes up to a cut, and the other side's passes from there on.
 
     A cut is usable only if its control holds: the second side's own IR has to give the
     second side's own code.
@@ -96,7 +96,7 @@ class CrossFeed:
         return self._bytes_by_place[place]
 
     def carried(self, piece: Piece) -> int | None:
-        """Return the bytes that a piece carries; None if a cut at its ends is unusable."""
+        """Return the bytes that a piece carries; None if an end of it is unusable."""
         before = self.bytes_at(piece.start)
         behind = self.bytes_at(piece.end)
         if before is None or behind is None:

@@ -92,7 +92,7 @@ def _main_cause(key: CellKey, roots: Sequence[RootCause]) -> RootCause | None:
 def _steps(
     key: CellKey, base: int, sizes: Sequence[tuple[str, Sizes]]
 ) -> tuple[DriftStep, ...]:
-    """Return the baselines that added most to a build; one without a size is skipped."""
+    """Return the baselines that added most to a build; each of them has a size."""
     steps = list[DriftStep]()
     last = base
     for sha, of_commit in sizes:

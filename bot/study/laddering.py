@@ -45,7 +45,7 @@ _PASSING = (
     "not finished after ",
     "ended by ",
 )
-# So many of the largest dispatches are measured in both orders, as far as the work allows
+# so many of the largest dispatches are measured in both orders, if the work allows it
 BOTH_ORDERS = 10
 # A root cause with this share of the total change gets an example with a ladder first
 _LEAST_SHARE = 0.01
@@ -162,7 +162,7 @@ class _Left:
         self._left = work
 
     def take(self, work: int) -> bool:
-        """Take this work where so much is left; return whether it was."""
+        """Take this work if so much is left; return whether it was taken."""
         if self._left is None:
             return True
         if work > self._left:

@@ -25,7 +25,7 @@ _OTHER_NAMES = {"prologepilog": "prolog-epilog"}  # as later releases of LLVM ca
 def machine_passes(base: LadderSide, head: LadderSide) -> MachinePasses:
     """Return the counts with the same bitcode on both sides.
 
-    It is base's, or head's where head's code generator cannot read base's.
+    It is base's bitcode, or head's if head's code generator cannot read base's.
     """
     sides = {"base": base, "head": head}
     whys = []

@@ -310,8 +310,8 @@ class Work:
     ) -> dict[str, Snapshot]:
         """Measure the planned sides, narrow the others, and recheck base with head.
 
-        The others are narrowed to the request's selectors. Without a plan, each selector
-        must match something.
+        The others are narrowed to the request's selectors. Without a plan, each
+        selector must match something.
 
         `snapshots`: the sides that are measured already.
         """

@@ -55,11 +55,10 @@ PROGRAM_OPTIONS = (
     UNTHREADED,
     f"--mlir-print-ir-tree-dir={PROGRAM_FOLDER}",
 )
-"""The passes up to the one that outlines executables.
+"""Options that print the passes up to the one that outlines executables.
 
-What follows is the same for all dispatches of a structure.
-
-Into files, as the compiler writes standard error unbuffered, in four times the CPU seconds.
+Later passes are the same for all dispatches of a structure. The passes are printed into
+files: the compiler writes standard error unbuffered, in four times the CPU seconds.
 """
 _OUTPUT = "executable"
 _ERROR = re.compile(

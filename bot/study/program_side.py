@@ -39,7 +39,7 @@ class NoText(Exception):
 
 @dataclass(eq=False)
 class ProgramSide:
-    """One program on one side; every method raises NoText where the compiler fails.
+    """One program on one side; every method raises NoText if the compiler fails.
 
     Attributes:
         compiles: how often the compiler or its passes ran.
@@ -135,7 +135,7 @@ class ProgramSide:
         return optimized(self.setup, text, (*pipeline, LOCAL))
 
     def code_bytes(self, text: str) -> int:
-        """Compile a program from `flow` to the end, and return the bytes of its code."""
+        """Compile a program from `flow` to the end; return its bytes of code."""
         for_own_device = with_device_of(text, self.at(FLOW))
         if for_own_device is None:
             raise NoText("the program is not for one device")

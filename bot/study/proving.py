@@ -43,7 +43,7 @@ Compile = Callable[[str], AloneCode | Failure]
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredPair:
-    """One dispatch that both sides have, with its executable's configured IR on each."""
+    """One dispatch of both sides, with its executable's configured IR on each."""
 
     base: Dispatch
     head: Dispatch
@@ -271,7 +271,7 @@ def _smallest_set(
 
 
 class _RestoredAsMuch:
-    """Decides whether an experiment restores nearly as much as the one with all knobs."""
+    """Decides whether an experiment restores nearly as much as all knobs do."""
 
     def __init__(
         self, experiment: _Experiment, knobs: Sequence[str], moved_bytes: int

@@ -39,7 +39,7 @@ class BuildSide:
     row: Dispatch
 
     def code_with(self, *flags: str) -> AloneCode | Failure:
-        """Compile the program with these additional flags; return the dispatch's code."""
+        """Compile the program with these flags added; return the dispatch's code."""
         argv = (*self.argv, *flags)
         with temporary_directory("default-", self.setup.session.scratch) as out:
             paths = executables_at(

@@ -53,10 +53,11 @@ class ProgramExperiment:
 def prove_program(
     base: ProgramSide, head: ProgramSide, *, with_bytes: bool = False
 ) -> ProgramExperiment:
-    """Return which phase and pass form the regions that one side alone has.
+    """Return which phase and pass form the regions that only one side has.
 
     Args:
-        with_bytes: compile up to three programs to the end, and count the bytes of their code.
+        with_bytes: compile up to three programs to the end, and count the bytes of
+            their code.
     """
     try:
         experiment = _experiment(base, head, with_bytes=with_bytes)

@@ -123,7 +123,7 @@ def _each_once(
 
 
 def _by_version(study: Study, say: Callable[[str], None]) -> Study:
-    """Return the study sorted by version; as it is where a variant has no version."""
+    """Return the study sorted by version; unsorted if a variant has no version."""
     versions: dict[str, Version] = {}
     for variant in study.variants:
         version = _version(variant.snapshot or variant.name)

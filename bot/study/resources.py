@@ -114,8 +114,7 @@ class Resources:
 def _result_of(compiled: Compile, cell: PlannedCell, layout: int) -> Result:
     """Compile one cell.
 
-    Files that cannot be read as the compiler left them are a failure of this cell
-    alone.
+    If its files cannot be read as the compiler left them, only this cell fails.
     """
     try:
         return compiled(cell, layout)

@@ -140,7 +140,7 @@ def _run_builds(bench: Bench, deltas: Sequence[CellDelta]) -> dict[CellKey, Buil
 
 
 def without_artifacts(report: Report) -> RunTimes:
-    """Return the failing builds of a report that is made from snapshots alone."""
+    """Return the failing builds of a report that is made only from snapshots."""
     keys = failing_builds(report)[:MOST_ROWS]
     rows = [not_run(key.model, key.target, NO_ARTIFACTS) for key in keys]
     return RunTimes("", tuple(rows))
@@ -207,7 +207,7 @@ def _stored_plan(side: str, snapshot: Snapshot, work: Work) -> SidePlan | None:
 def _bench(
     plans: Mapping[str, SidePlan], runtime: Runtime, work: Work
 ) -> Iterator[Bench]:
-    """Yield the bench that compiles and runs artifacts; no other work runs beside it."""
+    """Yield the bench that compiles and runs artifacts; it runs alone."""
     runtimes = {}
     for side in SIDES:
         runtimes[side] = runtime_of(plans[side].compiler.info, runtime, work)
@@ -322,7 +322,7 @@ def common_interface(base: Interface, head: Interface) -> Interface | str:
 
 
 def _artifact(side: str, program: ProgramSide, cell: Cell, folder: Path) -> Path | str:
-    """Compile the measured artifact by its own command; return its path or the reason."""
+    """Compile the measured artifact by its own command; return it or the reason."""
     path = folder / f"{side}.vmfb"
     reason = write_artifact(program, path)
     if reason:

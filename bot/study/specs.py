@@ -33,7 +33,7 @@ def exists(spec: str) -> bool:
 def in_order(paths: Iterable[Path]) -> list[Path]:
     """Sort paths by their versions, or by the numbers in their names: 9 before 10.
 
-    Versions count where all paths are in one directory and are named by versions.
+    Versions count if all paths are in one directory and are named by versions.
     """
     ordered = sorted(paths, key=_numbers)
     if len({path.parent for path in ordered}) != 1:

@@ -168,7 +168,7 @@ def printed_side(side: LadderSide, directory: Path) -> Translation | Failure:
 
 
 class Splicer:
-    """Runs one compiler's passes from a cut on, on its own IR or on the other compiler's.
+    """Runs one compiler's passes from a cut on, on its own IR or on the other's.
 
     Attributes:
         compiles: how many compiles there were, with those that ended in `iree-opt`.

@@ -92,7 +92,7 @@ def _largest(snapshot: Snapshot, budget: int) -> list[_Chosen]:
 def _stored(
     plan: SidePlan, chosen: Sequence[_Chosen], resources: Resources
 ) -> list[StoredDispatch]:
-    """Compile each dispatch alone; return what a ladder needs of it, in the same order."""
+    """Compile each dispatch alone; return what a ladder needs, in the same order."""
     stored = dict[int, StoredDispatch]()
 
     def store(number: int, pair: _Chosen, tracer: SideTracer) -> None:

@@ -240,7 +240,7 @@ class TraceBudget:
     def _fitting(
         self, moved: Sequence[Moved], codes: bool
     ) -> tuple[list[Moved], int | None, set[tuple[str, CellKey]]]:
-        """Return the dispatches that fit in this order, work left, and paid programs."""
+        """Return the dispatches that fit in this order, work left and paid programs."""
         chosen = list[Moved]()
         remaining_work = self._left
         paid = set(self._paid)

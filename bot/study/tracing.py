@@ -222,7 +222,7 @@ class SideTracer:
     ) -> dict[str, Path] | Failure:
         """Write the source of each executable.
 
-        The model is compiled again only where its compile left no program.
+        The model is compiled again only if its compile left no program.
         """
         key = cell_key(self.plan.compiler.info.digest, planned)
         program = self._programs_at_sources.load(key)
@@ -479,7 +479,7 @@ class _Pairs:
     def is_open(self, key: CellKey, delta: DispatchDelta) -> bool:
         """Return whether the passes of a dispatch's target are to be looked at, too.
 
-        They are where earlier passes form as many dispatches on both sides.
+        They are if earlier passes form as many dispatches on both sides.
         """
         if delta.head is None or not is_formed(delta):
             return False
