@@ -66,7 +66,7 @@ class TargetMeasures:
 
     @property
     def is_within_tolerance(self) -> bool:
-        """Return whether only code size changed, and less than the tolerance."""
+        """Return whether nothing changed except code size, within the tolerance."""
         size = self.size
         if self.memory or size.states_changed or self.executables_changed:
             return False

@@ -132,8 +132,8 @@ def worth_laddering(
 def within_work(moved: Sequence[Moved], work: int | None) -> list[Wanted]:
     """Return the ladders that the work covers, in their order.
 
-    A ladder that does not fit is skipped. If the configuration of a dispatch differs,
-    its proof counts, too. The rest of the work is spent on the other order of the
+    A ladder that does not fit is skipped. A dispatch whose configuration differs gets
+    the proof of it, too. The rest of the work is spent on the other order of the
     largest ladders. Work counts whether or not a ladder is known already, so that the
     same snapshots always get the same ladders.
     """
