@@ -51,7 +51,7 @@ class Compiled:
     # has the artifact as `a.vmfb` and the dumps; nothing of it where the command failed
     folder: Path
     digest: str = ""
-    # metric → the value by the tool that `TOOL_OF` names
+    # metric → the value by another tool
     figures: Mapping[str, int] = field(default_factory=dict)
 
     @property

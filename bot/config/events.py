@@ -415,9 +415,9 @@ def _shown(text: str) -> str:
 
 
 def _fitting(pattern: str, expectation: str) -> Callable[[str], str]:
-    """Return what reads a text that fits.
+    """Return a function that reads texts which fit the pattern.
 
-    `said` of any other, in which {} stands for the text.
+    `expectation`: the error for any other text, in which {} stands for the text.
     """
 
     def parse(text: str) -> str:

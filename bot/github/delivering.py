@@ -49,10 +49,7 @@ _Result = TypeVar("_Result")
 
 
 class Undelivered(NetworkError):
-    """Say what GitHub refused, in one line.
-
-    The rest of the report was delivered.
-    """
+    """What GitHub refused, in one line; the rest of the report was delivered."""
 
 
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:

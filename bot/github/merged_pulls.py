@@ -58,9 +58,9 @@ def merged_pulls(hub: Hub, commits: Sequence[str], branch: str) -> MergedPulls:
 
 
 class Merges(NamedTuple):
-    """Return the commits between a baseline and a pushed commit.
+    """The commits between a baseline and a pushed commit, with their pull requests.
 
-    Also return what GitHub knows of their pull requests.
+    The pull requests are as GitHub knows them.
     """
 
     # first parents, the newest first; the pushed commit is the first

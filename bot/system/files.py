@@ -186,7 +186,7 @@ def sweep_temporary() -> None:
 def require_bounded(path: Path, noun: str, most_bytes: int = MOST_READ_BYTES) -> int:
     """Return the size of a regular file.
 
-    Raises InputError, beginning with `what`, for another kind and a larger one.
+    Raises InputError, beginning with `noun`, for another kind and a larger one.
     """
     stat = path.stat()
     if not S_ISREG(stat.st_mode):
