@@ -40,7 +40,7 @@ class BeforeAfter(Record, frozen=True):
 
     @property
     def change(self) -> int | None:
-        """After − before; None where either is not known."""
+        """Return after − before; None if either is not known."""
         if self.before is None or self.after is None:
             return None
         return self.after - self.before
@@ -95,9 +95,10 @@ class FoldCell(Record, frozen=True, omit_defaults=True):
 
 
 class FoldModel(Record, frozen=True):
-    """How far folding takes one model: executables that are left of its dispatch regions.
+    """How far folding takes one model.
 
-    None: not known.
+    It counts the executables that are left of the dispatch regions. None means that
+    a count is not known.
     """
 
     model: Name

@@ -78,7 +78,7 @@ class Audited:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups that are folded."""
+        """Return the groups that are folded."""
         if self.best:
             return self.best.groups
         return ()

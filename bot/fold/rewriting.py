@@ -57,7 +57,10 @@ class Rewritten(Record, frozen=True):
 
 
 def groups_of(bindings: Bindings, flow: Path) -> Groups:
-    """Raises MalformedBinary where the program cannot be read."""
+    """Ask the worker for the groups that a program has.
+
+    Raises MalformedBinary if the program cannot be read.
+    """
     return answer_of(bindings, Groups, "groups", flow=str(flow))
 
 

@@ -331,7 +331,7 @@ def is_smaller(attempt: Attempt, other_attempt: Attempt) -> bool:
 def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
     """Return a group's small and its large executables, in the program's order.
 
-    None for a group of few.
+    Empty for a group with too few executables.
     """
     if len(group) < _MOST_HALVES:
         return []

@@ -60,11 +60,11 @@ class Base(NamedTuple):
 def found_base(services: Services, base: Opened) -> Base:
     """Return the base side: a stored snapshot, or a plan to measure it.
 
-    In this order: a stored snapshot of the base itself, of its nearest ancestor that
-    gives the same, a new one.
+    It takes the first of these that there is: a stored snapshot of the base itself,
+    one of the nearest ancestor with the same result, a plan.
 
-    Where nobody knows the base's compiler: of the base itself, or of its nearest
-    ancestor whose models and flags are the same, and then with a note.
+    If nobody knows the base's compiler, only models and flags have to be the same.
+    If that snapshot is an ancestor's, a note says so.
     """
     wanted_base = base.wanted
     if wanted_base.snapshot:
@@ -132,9 +132,9 @@ def _stored_base(
 
 
 def _missing_pin_of(services: Services, base: Opened) -> str:
-    """Return why the base's compiler does not exist, where its own commit pins it.
+    """Return why the base's compiler does not exist.
 
-    Empty otherwise.
+    Empty unless the base's own commit pins a release that does not exist.
     """
     wanted_base = base.wanted
     is_named = wanted_base.spec is not None or wanted_base.unknown

@@ -1,6 +1,7 @@
-"""Deliver a report: files and job summary first, which GitHub cannot lose.
+"""Deliver a report to everyone who asked for it.
 
-Then the comment and the check.
+The files and the job summary come first, because GitHub cannot lose them. The comment
+and the check come after them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Find the pull requests that were merged between two commits of a branch.
-
-Also find what was accepted on them.
-"""
+"""Find the pull requests merged between two commits, and what was accepted on them."""
 
 from __future__ import annotations
 

@@ -213,11 +213,10 @@ def _commits_older(
 
 
 def _no_compiler(services: Services, config: Config, sha: str) -> str:
-    """Say that the base commit pins a release which does not exist, as the index says here.
+    """Return why the base's compiler does not exist.
 
-    Empty otherwise.
-
-    A commit with a stored baseline had its compiler.
+    Empty unless the index here says that the pinned release is missing. A commit
+    with a stored baseline had its compiler.
     """
     try:
         if next(

@@ -119,9 +119,9 @@ def _open_pulls(hub: Hub, **query: str) -> list[PullRequest]:
 
 
 def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
-    """When the pull request was last given another base branch.
+    """Return when the pull request last got another base branch.
 
-    None where it has the one it was opened with.
+    None if it never did.
     """
     with explain(f"read the events of #{pull_number}", "pull-requests: read"):
         events = hub.rows(list[Event], f"issues/{pull_number}/events")

@@ -126,9 +126,9 @@ def _named(
 
 
 def named_compiler(services: Services, text: str) -> str:
-    """Return the SPEC of a release or of a file in the workspace, also by a glob.
+    """Return the SPEC of a release, or of a file in the workspace.
 
-    Empty for anything else.
+    A glob may name the file. The SPEC is empty for anything else.
     """
     if not text or text in MOVING or release_of(text):
         return text

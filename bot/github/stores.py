@@ -14,10 +14,7 @@ from bot.system.git import Git
 
 
 def other_repository(services: Services, config: Config) -> str:
-    """Return the repository that stores the baselines, if it is not the run's own.
-
-    Empty otherwise.
-    """
+    """Return the repository that stores the baselines; empty if it is the run's own."""
     name = config.baseline.repository
     is_own = name.casefold() == services.context.repository.casefold()
     if is_own or config.baseline.store == "directory":

@@ -66,10 +66,7 @@ except OSError as error:
 
 
 class _Bounded(Cancel):
-    """Asked while a program runs: raises where the run is to end.
-
-    Also where its folder has grown too large.
-    """
+    """Ends a run that was cancelled, or whose folder has grown too large."""
 
     def __init__(self, cancel: Cancel, folder: Path) -> None:
         super().__init__()
@@ -227,7 +224,7 @@ def _place(*, is_moved_to: bool) -> Iterator[None]:
 def _locked(kind: int) -> Iterator[None]:
     """Hold the lock of the fixed path.
 
-    To work in it alone (LOCK_EX), or to mount over it beside others (LOCK_SH).
+    The holder is alone in it (LOCK_EX), or mounts over it beside others (LOCK_SH).
     """
     path = PLACE.with_suffix(".lock")
     try:

@@ -21,7 +21,10 @@ class Credentials:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that give git these settings (git-config(1), GIT_CONFIG_COUNT)."""
+        """Return the variables that give git these settings.
+
+        Source: git-config(1), GIT_CONFIG_COUNT.
+        """
         variables = {"GIT_CONFIG_COUNT": str(len(self.settings))}
         for number, (key, value) in enumerate(self.settings):
             variables[f"GIT_CONFIG_KEY_{number}"] = key

@@ -118,10 +118,11 @@ def no_room(error: OSError, where: str) -> OutputError:
 
 @contextmanager
 def temporary_directory(prefix: str, parent: Path | None = None) -> Iterator[Path]:
-    """A locked directory below `parent`, gone afterwards; raises OutputError.
+    """Make a locked directory that is removed afterwards; raises OutputError.
 
-    Without `parent` it is in the system's place for temporary files, its name begins
-    with OWN_PREFIX, and whatever finds no room in it raises OutputError as well.
+    Without `parent` it is in the system's place for temporary files, and its name
+    begins with OWN_PREFIX. A full disk inside of the context then raises
+    OutputError, too.
     """
     where = str(parent or tempfile.gettempdir())
     try:
@@ -209,7 +210,7 @@ def read_bounded(path: Path, noun: str, most_bytes: int = MOST_READ_BYTES) -> by
 
 
 def hashed(path: Path) -> str:
-    """SHA-256 (hex) of a file."""
+    """Return the SHA-256 (hex) of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while chunk := file.read(1 << 20):

@@ -108,7 +108,7 @@ class Git:
         return self._auth is not None
 
     def at(self, directory: Path) -> Git:
-        """Git in another directory, with the same credentials."""
+        """Return git for another directory, with the same credentials."""
         return Git(directory, self._cancel, self._auth)
 
     def __call__(
@@ -142,9 +142,9 @@ class Git:
         environment: Mapping[str, str] | None = None,
         limit: int = -1,
     ) -> bytes:
-        """Standard output, up to `limit` bytes (-1: all).
+        """Return standard output, up to `limit` bytes (-1: all).
 
-        Raises InputError where git fails.
+        Raises InputError if git fails.
         """
         with temporary_directory("git-") as directory:
             file = directory / "out"
@@ -160,9 +160,9 @@ class Git:
     def text(
         self, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> str:
-        """Standard output as text, without the white space around it.
+        """Return standard output as text, without the white space around it.
 
-        Raises InputError where git fails.
+        Raises InputError if git fails.
         """
         return (
             self.data(*arguments, environment=environment)
@@ -208,9 +208,9 @@ class Git:
         return is_text and self._local(ref) is not None
 
     def _is_shortened(self, ref: str) -> bool:
-        """Return True for what git would take for the beginning of a commit's id.
+        """Return True if git may read `ref` as a shortened commit id.
 
-        As anybody can make one that begins so.
+        Anybody can make a commit whose id begins so.
         """
         name = _SUFFIX.split(ref)[0]
         if not _SHORTENED.fullmatch(name):
@@ -293,9 +293,9 @@ class Git:
     def address_beside_origin(self, repository: str) -> str:
         """Return the address of `owner/name` on the server of `origin`.
 
-        In the form of origin's own address.
+        It has the form of origin's own address.
 
-        Raises InputError where origin has no address of that form.
+        Raises InputError if origin has no address of that form.
         """
         address = self("config", "--get", "remote.origin.url").output.strip()
         match = _OWNER_AND_NAME.fullmatch(address)
@@ -334,14 +334,10 @@ class Git:
             )
 
     def default_branch(self) -> str:
-        """Return the branch that others take for the main one.
+        """Return the main branch, as far as this clone knows.
 
-        As far as this clone knows.
-
-        Empty on a detached commit.
-
-        That is what origin's HEAD names, else `main` or `master` where there is one,
-        else the current branch.
+        It is the branch that origin's HEAD names, else `main` or `master` if
+        there is one, else the current branch. Empty if there is none of these.
         """
         command = ("symbolic-ref", "--quiet", "--short")
         head = self(*command, "refs/remotes/origin/HEAD")
@@ -371,9 +367,9 @@ class Git:
         )
 
     def ancestors(self, sha: str, limit: int) -> tuple[str, ...]:
-        """First parents of the commit, nearest first, at most `limit`.
+        """Return the first parents of a commit, nearest first, at most `limit`.
 
-        Fewer only at the root, or without origin.
+        There are fewer only at the root, or if origin gives no more.
         """
         self.ensure(sha)
         step = _FIRST_STEP
@@ -431,9 +427,9 @@ class Git:
         }
 
     def touched(self, older: str, newer: str) -> list[str]:
-        """Paths of the files that are not the same at two commits.
+        """Return the paths of the files that differ between two commits.
 
-        Of a submodule its own path.
+        A submodule is listed as its own path.
         """
         self.ensure(older)
         self.ensure(newer)
@@ -444,9 +440,9 @@ class Git:
 
     @contextmanager
     def worktree(self, sha: str) -> Iterator[Path]:
-        """The commit's files in a directory of their own, gone afterwards, also for git.
+        """Check out a commit into a directory that is removed afterwards.
 
-        Large files stay pointers.
+        git then forgets the worktree, too. Large files stay pointers.
         """
         self.ensure(sha)
         common = Path(

@@ -182,7 +182,7 @@ class Hub:
     def token_login(self) -> str:
         """Return the login that what this token writes appears under.
 
-        Asked for once; raises NetworkError.
+        GitHub is asked at most once. Raises NetworkError.
         """
         return self.login or self._login
 

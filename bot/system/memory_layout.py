@@ -37,9 +37,9 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 @contextlib.contextmanager
 def fixed_addresses() -> Iterator[bool]:
-    """What this thread starts inside has no random addresses.
+    """Start this thread's children without random addresses.
 
-    Gives whether that is so.
+    Yields whether that works.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)

@@ -15,7 +15,7 @@ from pathlib import Path
 def give_to_owner(workspace: Path, paths: Iterable[Path]) -> None:
     """Give what root owns at these paths to the owner of the workspace.
 
-    Without following a link.
+    Links are not followed.
 
     Paths elsewhere are left alone, as is everything where this process is not root or
     root owns the workspace.

@@ -16,9 +16,9 @@ Keeping = Callable[[bytes], bytes]
 
 
 def whole_lines(output: str) -> str:
-    """Without the last line where the limit cut it off.
+    """Drop the last line if the limit cut it off.
 
-    Its beginning alone would be other words.
+    The beginning of a line could be read as other words.
     """
     if len(output.encode()) < LIMIT_BYTES:
         return output
@@ -44,9 +44,9 @@ class Head:
         return bool(chunk)
 
     def drain_rest(self) -> None:
-        """What is still in the pipe after the child's end.
+        """Read what is left in the pipe after the child ended.
 
-        A stray grandchild cannot keep us here.
+        The amount is bounded, so that a stray grandchild cannot keep us here.
         """
         for _ in range(1024):
             if not select.select([self.fd], [], [], 0)[0] or not self.drain():

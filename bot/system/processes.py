@@ -400,9 +400,9 @@ class Worker:
     def ask(
         self, line: str | None, cancel: Cancel, timeout_seconds: float = 120
     ) -> str | None:
-        """Return the answer to `line` (to nothing: its greeting).
+        """Return the answer to `line`, or the worker's greeting if `line` is None.
 
-        None where it died or did not answer in time.
+        Returns None if the worker died or did not answer in time.
         """
         try:
             if line is not None and self._child.stdin is not None:
