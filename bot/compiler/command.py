@@ -530,8 +530,8 @@ def _install(
 ) -> Path:
     """Make a virtual environment with this Python.
 
-    Where places may hold other wheels tomorrow, `home` is the beginning of a name that
-    ends with their digest.
+    If the places may hold other wheels tomorrow, the folder's name is `home` with
+    the digest of the wheels.
     """
     python = str(getattr(sys, "_base_executable", sys.executable))
     name = "python{}.{}".format(*sys.version_info)

@@ -328,10 +328,10 @@ def _compile_once(
 def compile_directly(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput, *, layout: int = 0
 ) -> Result:
-    """Compile one cell; once more with the stack gate lifted where that refused.
+    """Compile one cell; if the stack gate refuses, compile again with the gate lifted.
 
-    Where that fails, too, its failure stands, unless it says nothing of the compiler
-    and the model.
+    If the second compile fails, its failure is the result. But if that failure says
+    nothing of the compiler and the model, the first failure is the result.
 
     `layout`: of the compiler's memory, as in `bot.system.memory_layout`.
     """

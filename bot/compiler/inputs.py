@@ -283,9 +283,9 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _reading_in(path: Path) -> str:
-    """Return what in a file may name files in a way that is not read here.
+    """Return what in a file may name files in a way that the bot does not read.
 
-    Empty for nothing, and for what is no file.
+    Empty if there is nothing of that kind, or no such file.
     """
     if not path.is_file():
         return ""

@@ -84,9 +84,9 @@ def add(root: Path, path: Path, data: bytes) -> None:
 
 
 def without_room(root: Path) -> str:
-    """Return why nothing was added to the cache any more.
+    """Return why the cache stopped taking entries; empty if it took all of them.
 
-    Empty where all was. The next run tries it again.
+    The next run tries again to add entries.
     """
     return _full.pop(root.absolute(), "")
 

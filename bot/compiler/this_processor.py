@@ -11,9 +11,9 @@ _KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
 
 
 def processor(argv: Sequence[str]) -> str:
-    """Return what flags for the code of this very processor depend on.
+    """Return what code for this very processor depends on.
 
-    Empty where no flag asks for such code.
+    Empty if no flag asks for such code.
     """
     if not any(flag.endswith("=host") for flag in argv):
         return ""

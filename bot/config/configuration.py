@@ -527,9 +527,11 @@ def top_above(folder: Path) -> Path:
 
 
 def chosen_config(path: Path | None, say: Callable[[str], None]) -> Path | None:
-    """Return the configuration that was named, else the one that is found here, which is told.
+    """Return the named configuration, else the nearest one; None for the packaged one.
 
-    None for the packaged one. Raises ConfigError where what was named is not there.
+    `say`: gets a line that names the nearest one.
+
+    Raises ConfigError if the named one is missing.
     """
     if path is None:
         nearest_path = find_config(Path.cwd())

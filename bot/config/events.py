@@ -415,9 +415,9 @@ def _shown(text: str) -> str:
 
 
 def _fitting(pattern: str, expectation: str) -> Callable[[str], str]:
-    """Return a function that reads texts which fit the pattern.
+    """Return a parser that takes only text of this pattern.
 
-    `expectation`: the error for any other text, in which {} stands for the text.
+    `expectation`: the error for other text, which replaces its {}.
     """
 
     def parse(text: str) -> str:

@@ -189,9 +189,10 @@ def pinned_compiler(
 
 
 def pinned_here(config: Config, side: str, folder: Path) -> Sought:
-    """Return a side's compiler as the configuration in a folder of the work tree names it.
+    """Return the compiler of a side that a configuration in the work tree pins.
 
-    `pinned_compiler` below its top.
+    The top of the repository is the top above `folder`, as `pinned_compiler` needs
+    it.
     """
     return pinned_compiler(
         config, side=side, folder=folder, top=Path(os.path.relpath(top_above(folder)))
@@ -201,7 +202,7 @@ def pinned_here(config: Config, side: str, folder: Path) -> Sought:
 def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
     """Return the file that `compiler: {requirements: …}` names.
 
-    Below the repository's top, else beside the configuration.
+    It is below the repository's top, else beside the configuration.
     """
     places = [config_folder]
     if ".." not in Path(name).parts:

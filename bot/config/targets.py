@@ -233,9 +233,9 @@ This program gives it itself, or it leaves no artifact.
 
 
 def unfit_for_iree(flag: str) -> tuple[str, str] | None:
-    """Say why a flag is none to give to IREE's tools, and what to do instead.
+    """Return why a flag cannot go to IREE's tools, and what to do instead.
 
-    None for one that is.
+    None if it can.
     """
     if hint := _SET_HERE.get(_option(flag)):
         return f"{_option(flag)} is not a flag for a build", hint
