@@ -33,9 +33,9 @@ class Credentials:
 
 
 def safe_address(url: str) -> SplitResult | None:
-    """Return the parts of an https address, or of an http one on this machine, that names no user.
+    """Return the parts of an address that is https, or http on this machine.
 
-    None for any other.
+    None for any other address, and for one that names a user.
     """
     try:
         parts = urlsplit(url)
@@ -50,11 +50,12 @@ def safe_address(url: str) -> SplitResult | None:
 
 
 def credentials(token: str, server_url: str) -> Credentials | None:
-    """Return what sends the token to this server and to no other; None without a token.
+    """Return the settings that send the token to this server and to no other.
 
-    The first, empty header takes back those that the clone's own configuration has
-    (actions/checkout leaves one): GitHub answers 400 to two. Raises UsageError for an
-    address that is not `https://`.
+    None without a token. The first header is empty: it removes those of the clone's
+    own configuration, such as the one that actions/checkout leaves. GitHub answers
+    400 to two headers. Raises UsageError for an address that `safe_address`
+    refuses.
     """
     if not token:
         return None

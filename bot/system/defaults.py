@@ -1,4 +1,4 @@
-"""Defaults: how many processors are used, where the cache is and how large it may be."""
+"""Choose defaults: the number of processors, the place of the cache and its limit."""
 
 from __future__ import annotations
 

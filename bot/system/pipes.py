@@ -26,7 +26,7 @@ def whole_lines(output: str) -> str:
 
 
 class Head:
-    """What is kept of a pipe: the head of what `keeping` leaves of it."""
+    """The head of a pipe's output, of the parts that `keeping` leaves."""
 
     def __init__(self, fd: int, keeping: Keeping) -> None:
         self.fd = fd
@@ -34,7 +34,7 @@ class Head:
         self.kept = bytearray()
 
     def drain(self) -> bool:
-        """Read what is there; False at the end of the stream."""
+        """Read the data that is ready; return False at the end of the stream."""
         chunk = os.read(self.fd, 1 << 16)
         if chunk:
             self._keep(chunk)

@@ -69,7 +69,7 @@ def explain(action: str, permission: str) -> Iterator[None]:
 
 
 def _refused(action: str, permission: str, error: GithubException) -> NetworkError:
-    """Return the error of a refused request, in words that say what to do."""
+    """Return the error of a refused request, with what to do."""
     status = error.status
     message = _full_message(error)
     if status == 403 and _LOCKED.search(message):
@@ -117,7 +117,7 @@ def _full_message(error: GithubException) -> str:
 
 
 def _errors_of(error: GithubException) -> list[Any]:
-    """Return the list of what GitHub names as wrong; empty where it has none."""
+    """Return the list of what GitHub names as wrong; empty if there is none."""
     if isinstance(error.data, dict):
         errors = error.data.get("errors")
     else:
