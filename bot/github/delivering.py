@@ -56,11 +56,10 @@ class Undelivered(NetworkError):
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:
     """Hand a report, or why there is none, to everyone who asked.
 
-    Returns the exit code: 5 where there is no verdict, 1 where it is fail and the
-    configuration lets that fail the job.
+    Returns the exit code. It is 5 if there is no verdict. It is 1 if the verdict is
+    fail and the configuration lets that fail the job.
 
-    Raises:
-        Undelivered: last of all, where GitHub refused something.
+    Raises Undelivered, last of all, if GitHub refused something.
     """
     problems: list[NetworkError] = []
     hub = services.hub
@@ -196,9 +195,9 @@ def _published(
 def failure_delivered(
     services: Services, to: Callable[[], Sequence[Destination]], reason: str = ""
 ) -> Iterator[None]:
-    """Deliver an error that is raised within to where the report was to go.
+    """Deliver an error that is raised inside to the places of the report.
 
-    The error, which may be one of ours, is raised again.
+    The error is raised again. One of ours then names inputs in place of options.
 
     `reason`: put before what broke.
     """

@@ -18,9 +18,9 @@ from bot.system.hub import Hub
 from bot.system.refusals import explain
 
 MOST_COMMITS = 20
-"""The most commits that are asked for their pull requests, one request each.
+"""For how many commits, the newest, GitHub is asked for pull requests.
 
-The newest ones are asked.
+That takes one request each.
 """
 _TITLE_CHARACTERS = 120
 
@@ -57,7 +57,7 @@ def merged_pulls(hub: Hub, commits: Sequence[str], branch: str) -> MergedPulls:
 class Merges(NamedTuple):
     """The commits between a baseline and a pushed commit, with their pull requests.
 
-    The pull requests are as GitHub knows them.
+    The pull requests are those that GitHub knows.
     """
 
     # first parents, the newest first; the pushed commit is the first
@@ -74,7 +74,7 @@ def merges_of(
 ) -> Merges:
     """Ask for the merged pull requests of a push and for what was accepted on them.
 
-    A refusal is said in one line.
+    If GitHub refuses, a line says so.
     """
     context = services.context
     try:

@@ -23,7 +23,7 @@ def other_repository(services: Services, config: Config) -> str:
 
 
 def require_fitting_token(services: Services, config: Config) -> None:
-    """Raise UsageError for a store token where no other repository stores baselines."""
+    """Raise UsageError for a store token if no other repository stores baselines."""
     if services.inputs.store_token and not other_repository(services, config):
         problem = "is given, and no other repository stores the baselines"
         hint = (
