@@ -36,7 +36,10 @@ class Groups(Record, frozen=True):
 
 
 class FoldedGroup(Record, frozen=True):
-    """Executables that were made one, and the types of the operands that this took."""
+    """Executables that were folded into one.
+
+    It also has the types of the operands that folding added.
+    """
 
     members: tuple[Name, ...]
     operands: tuple[str, ...]
@@ -50,7 +53,7 @@ class LeftGroup(Record, frozen=True):
 
 
 class Rewritten(Record, frozen=True):
-    """What became of the groups that were asked for."""
+    """The result for the groups that were asked for."""
 
     folded: tuple[FoldedGroup, ...]
     left: tuple[LeftGroup, ...]
@@ -67,9 +70,9 @@ def groups_of(bindings: Bindings, flow: Path) -> Groups:
 def rewritten(
     bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path
 ) -> Rewritten:
-    """Write the program with each group made one.
+    """Write the program with each group folded.
 
-    Raises MalformedBinary, with what broke, where it does not verify.
+    Raises MalformedBinary, with what broke, if the result does not verify.
     """
     result = answer_of(
         bindings, Rewritten, "fold", flow=str(flow), out=str(out), groups=groups
