@@ -30,7 +30,7 @@ _DATABASES = (
 )
 """Files of a distribution's package database.
 
-They have which packages are installed, in which version.
+They list the installed packages with their versions.
 """
 _PACMAN = Path("/var/lib/pacman/local")  # has a folder for each package
 _NAME = r"/[\w.+@%~/-]+"
@@ -71,14 +71,14 @@ _COMPILED = (
     ".s",
     ".S",
 )
-"""Ends of names of files that are compiled, and start no program."""
+"""Endings of files that are compiled, and start no program."""
 _PYTHON = ".py"  # starts programs that it names in a string
 
 
 def packages_digest() -> str:
-    """Return a digest of which packages the machine has.
+    """Return a digest of the packages that the machine has.
 
-    Empty where no database says so.
+    If no database lists them, it is the version of the operating system.
     """
     digests = [hashed(Path(path)) for path in _DATABASES if os.path.isfile(path)]
     if _PACMAN.is_dir():

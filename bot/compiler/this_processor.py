@@ -1,4 +1,4 @@
-"""Tell what code for the processor of this machine depends on."""
+"""Find out what code for the processor of this machine depends on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def processor(argv: Sequence[str]) -> str:
 
 
 def cpuinfo() -> str:
-    """Return what the kernel says of the processors; empty for nothing."""
+    """Return the kernel's description of the processors; empty if there is none."""
     try:
         return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
