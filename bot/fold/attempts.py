@@ -2,9 +2,6 @@
 
 The program is taken at the end of the flow phase. Compiles from there are kept in the
 cache like cells.
-
-The program is that at the end of the flow phase. What is compiled from there is kept in
-the cache as cells are.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 The archive may have known names only, and never more bytes than allowed. Its own
 statements are checked before anything is unpacked, and nothing is unpacked beyond them.
-
-It may have known names only, and never more bytes than allowed. What the archive says
-of itself is checked before anything is unpacked, and nothing is unpacked beyond it.
 """
 
 from __future__ import annotations

@@ -3,10 +3,6 @@
 The base's compiler may be unknown. Then the nearest stored ancestor is compared by its
 models and flags, whatever compiler made it. The commits in between may have caused a
 change, and a note says so.
-
-Nobody may know the base's compiler. Then the nearest stored ancestor is compared by
-its models and flags, whatever compiler made it. The commits in between may have caused
-a change, and a note says so.
 """
 
 from __future__ import annotations

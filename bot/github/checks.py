@@ -3,10 +3,6 @@
 A check run is created once, and its annotations are appended in chunks. If an answer
 gets lost, GitHub is asked how many annotations it has: a chunk that is sent twice would
 show each of its annotations twice.
-
-A check run is created once, and its annotations are appended in chunks. Where an answer
-gets lost, GitHub is asked how far it came: a chunk that is sent twice would show each
-of its annotations twice.
 """
 
 from __future__ import annotations
