@@ -46,7 +46,7 @@ EXECUTABLES = "executables/"
 
 @dataclass(frozen=True)
 class Compared:
-    """One figure, by the bot and by another."""
+    """One figure, as the bot reads it and as another tool reads it."""
 
     who: str  # the tool
     what: str  # metric or kind of figure
@@ -57,13 +57,13 @@ class Compared:
 
     @property
     def equal(self) -> bool:
-        """Whether both say the same."""
+        """Return whether both say the same."""
         return self.bot == self.other
 
 
 @dataclass(frozen=True)
 class Unread:
-    """A cell, or a part of it, that was not compared."""
+    """A cell, or a part of a cell, that was not compared."""
 
     where: str
     why: str
@@ -73,13 +73,13 @@ Found = Compared | Unread
 
 
 def of_figures(cell: Cell, seen: Compiled) -> Iterator[Compared]:
-    """The metrics that have a second source."""
+    """Compare the metrics that have a second source."""
     for metric, value in seen.figures.items():
         yield of_metric(tool_of(metric), cell, metric, value)
 
 
 def of_metric(who: str, cell: Cell, metric: str, value: int | None) -> Compared:
-    """A metric of the cell."""
+    """Compare a metric of the cell."""
     return Compared(
         who=who,
         what=f"`{metric}`",
@@ -90,12 +90,15 @@ def of_metric(who: str, cell: Cell, metric: str, value: int | None) -> Compared:
 
 
 def written(*values: int | None) -> str:
-    """Numbers as text."""
+    """Return numbers as text."""
     return " ".join("n/a" if value is None else f"{value:,}" for value in values)
 
 
 def of_elf(cell: Cell, seen: Compiled) -> Iterator[Compared]:
-    """Code of CPU libraries and AMD code objects: the whole of it, and that of each dispatch function."""
+    """Compare the code of CPU libraries and AMD code objects.
+
+    It compares the whole code, and that of each dispatch function.
+    """
     linked = device_files(seen.folder, ".so", ".hsaco")
     if not linked:
         return
@@ -123,7 +126,7 @@ def of_elf(cell: Cell, seen: Compiled) -> Iterator[Compared]:
 
 
 def functions(paths: Iterable[Path]) -> dict[str, int]:
-    """Dispatch function → its size by `readelf`."""
+    """Return dispatch function → its size by `readelf`."""
     sizes = {
         name: size for path in paths for name, size in function_bytes(path).items()
     }
@@ -131,7 +134,10 @@ def functions(paths: Iterable[Path]) -> dict[str, int]:
 
 
 def of_notes(cell: Cell, seen: Compiled) -> Iterator[Compared]:
-    """Registers and spills of AMD kernels: of the cell, and of each dispatch function."""
+    """Compare registers and spills of AMD kernels.
+
+    It compares those of the cell, and those of each dispatch function.
+    """
     objects = device_files(seen.folder, ".hsaco")
     if not objects:
         return
@@ -169,7 +175,7 @@ def of_notes(cell: Cell, seen: Compiled) -> Iterator[Compared]:
 
 
 def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
-    """Each PTX module assembled, and what `ptxas` says of its functions."""
+    """Assemble each PTX module, and compare what `ptxas` says of its functions."""
     modules = {path: assembled(path) for path in device_files(seen.folder, ".ptx")}
     for path, module in modules.items():
         yield Compared(
@@ -220,7 +226,10 @@ def of_ptx(cell: Cell, seen: Compiled) -> Iterator[Compared]:
 
 
 def of_sass(cell: Cell, seen: Compiled) -> Iterator[Compared]:
-    """The machine code that `ptxas` made: all of it, and that of each dispatch function."""
+    """Compare the machine code that `ptxas` made.
+
+    It compares the whole code, and that of each dispatch function.
+    """
     modules, cubins = (
         device_files(seen.folder, suffix) for suffix in (".ptx", ".cubin")
     )
@@ -243,7 +252,7 @@ def of_sass(cell: Cell, seen: Compiled) -> Iterator[Compared]:
 
 
 def of_spirv(cell: Cell, seen: Compiled) -> Iterator[Compared]:
-    """Each SPIR-V module looked at."""
+    """Validate each SPIR-V module."""
     for path in device_files(seen.folder, ".spv"):
         yield Compared(
             who="spirv-val",
@@ -255,7 +264,7 @@ def of_spirv(cell: Cell, seen: Compiled) -> Iterator[Compared]:
 
 
 def missing_tools() -> dict[str, str]:
-    """Tool → why nothing is held against it; empty where all are here."""
+    """Return tool → why nothing is compared with it; empty if all tools are here."""
     reasons = {}
     for name in TOOLS:
         try:
@@ -268,9 +277,9 @@ def missing_tools() -> dict[str, str]:
 def of_cell(
     cell: Cell, binary: Path, home: Path, missing: Iterable[str]
 ) -> list[Found]:
-    """All comparisons of a cell.
+    """Return all comparisons of a cell.
 
-    Where the compiler gives one of several artifacts, it is asked anew.
+    If the compiler gives one of several artifacts, it is asked again.
     """
     for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="against-") as name:
@@ -286,7 +295,7 @@ def of_cell(
 
 
 def all_of(cell: Cell, seen: Compiled, missing: set[str]) -> Iterator[Found]:
-    """What each tool that is here says of a cell."""
+    """Yield the comparisons with each tool that is here."""
     yield from of_figures(cell, seen)
     for compare, tools in COMPARED.items():
         try:
@@ -305,11 +314,14 @@ COMPARED: Mapping[Callable[[Cell, Compiled], Iterator[Compared]], tuple[str, ...
     of_sass: ("ptxas", "readelf"),
     of_spirv: ("spirv-val",),
 }
-"""What is compared, in this order → the tools that it needs; `of_sass` reads what `of_ptx` made."""
+"""What is compared, in this order → the tools that it needs.
+
+`of_sass` reads what `of_ptx` made.
+"""
 
 
 def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:
-    """Counts by tool and figure, and each figure that is not the same."""
+    """Yield counts by tool and figure, and each figure that differs."""
     figures = [figure for figure in found if isinstance(figure, Compared)]
     counts = Counter((figure.who, figure.what, figure.equal) for figure in figures)
     kinds = list(dict.fromkeys((figure.who, figure.what) for figure in figures))
@@ -353,7 +365,7 @@ def lines(found: Sequence[Found], missing: dict[str, str]) -> Iterator[str]:
 
 
 def compiler(work: Work) -> Section:
-    """The section of the page, over all measured cells of one release."""
+    """Return the section of the page, over all measured cells of one release."""
     out = work.folder("compiler") / "snapshot.json"
     arguments = [
         "measure",

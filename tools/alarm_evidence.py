@@ -45,7 +45,7 @@ Answer = Literal["true", "false", "not judged"]
 
 @dataclass(frozen=True)
 class Anew:
-    """A side of a cell, run anew."""
+    """One side of a cell, run again."""
 
     ran: bool  # whether the printed command gave an artifact, at the compiler's own limits
     # metric → value; None is not known
@@ -66,7 +66,7 @@ class Alarm:
 
 
 def answered(finding: Mapping[str, Any], base: Anew, head: Anew) -> tuple[Answer, str]:
-    """Whether what was run anew bears a finding out, and what it gave."""
+    """Return whether the new run bears a finding out, and what it gave."""
     if finding["kind"] == "state":
         if finding["limit"] != "newly-broken":
             return "not judged", f"{finding['limit']}: there are no two commands to run"
@@ -99,14 +99,17 @@ def _shown(value: int | None) -> str:
 def figures_of(
     seen: Compiled, metrics: Iterable[str], measured: Mapping[str, int | None]
 ) -> dict[str, int | None]:
-    """Each metric by its second source where it has one."""
+    """Return each metric, by its second source if it has one."""
     return {name: seen.figures.get(name, measured.get(name)) for name in metrics}
 
 
 def anew(
     work: Work, one: Comparison, cell: Mapping[str, Any], side: str, metrics: set[str]
 ) -> Anew:
-    """Run the printed command of a side; measure the cell alone for what only the bot can read."""
+    """Run the printed command of a side again.
+
+    The cell is measured alone for the metrics that only the bot can read.
+    """
     command = cell["command"][side]
     binary = work.binary(one.compilers[side])
     if not command:
@@ -133,7 +136,7 @@ def anew(
 def measured_alone(
     work: Work, one: Comparison, cell: Mapping[str, Any], side: str, scratch: Path
 ) -> Mapping[str, int | None]:
-    """The metrics of a cell that is measured by itself, from an empty cache."""
+    """Return the metrics of a cell that is measured by itself, from an empty cache."""
     out = scratch / "alone.json"
     arguments = [
         "measure",
@@ -157,7 +160,7 @@ def measured_alone(
 
 
 def judged(work: Work, one: Comparison) -> list[Alarm]:
-    """Every alarm of a comparison, cells side by side."""
+    """Return every alarm of a comparison, cells side by side."""
     report = one.report()
     findings: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for finding in report["verdict"]["findings"]:
@@ -177,9 +180,9 @@ def of_cell(
     cell: Mapping[str, Any],
     findings: Sequence[Mapping[str, Any]],
 ) -> list[Alarm]:
-    """The alarms of a cell.
+    """Return the alarms of a cell.
 
-    What was judged is kept, so that an interrupted run goes on behind it.
+    Judgements are kept, so that an interrupted run goes on after them.
     """
     identity = json.dumps(
         [one.name, name_of(cell), cell["command"], findings], sort_keys=True
@@ -220,7 +223,7 @@ def answers(
     cell: Mapping[str, Any],
     findings: Sequence[Mapping[str, Any]],
 ) -> list[tuple[Answer, str]]:
-    """Both sides of a cell run anew, and what that says of its alarms."""
+    """Run both sides of a cell again, and return what that says of its alarms."""
     metrics = {finding["metric"] for finding in findings if finding["metric"]}
     try:
         base, head = (
@@ -237,7 +240,7 @@ def answers(
 
 
 def count_row(words: Sequence[str], cells: int, found: Sequence[Alarm]) -> list[str]:
-    """A line of the table: alarms by level and by judgement."""
+    """Return a line of the table: alarms by level and by judgement."""
     levels = Counter(alarm.level for alarm in found)
     answers = Counter(alarm.answer for alarm in found)
     counts = (
@@ -254,7 +257,10 @@ def count_row(words: Sequence[str], cells: int, found: Sequence[Alarm]) -> list[
 def lines(
     cells: Mapping[tuple[str, str], int], found: Sequence[Alarm]
 ) -> Iterator[str]:
-    """Counts for each comparison and for all, and every alarm that is not true by its name."""
+    """Yield counts for each comparison and for all.
+
+    Every alarm that is not true is listed by its name.
+    """
     rows = []
     for (kind, name), count in cells.items():
         alarms_of_comparison = [
@@ -295,7 +301,7 @@ def lines(
 
 
 def alarms(work: Work) -> Section:
-    """The section of the page."""
+    """Return the section of the page."""
     cells: dict[tuple[str, str], int] = {}
     all_alarms: list[Alarm] = []
     for source in (of_steps, of_flags, of_edits):

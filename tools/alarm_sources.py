@@ -1,6 +1,6 @@
-"""What alarms are looked for in: release steps, flags that change something, and edits of models.
+"""Find comparisons in which alarms can occur.
 
-Each a comparison.
+They are release steps, flags that change something, and edits of models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from model_edits import EDITS, Edit
 
 from bot.core.planned import SIDES
 
-WANTED = 10  # Flags that change something; of the others only that they change nothing is told
+WANTED = 10  # flags that change a cell; flags that change nothing are left out
 FLAGS = (
     "--iree-opt-level=O1",
     "--iree-opt-level=O2",
@@ -50,7 +50,7 @@ class Comparison:
     homes: Mapping[str, Path]  # side → where the printed paths may be relative to
 
     def report(self) -> Mapping[str, Any]:
-        """Its `report.json`."""
+        """Return the comparison's `report.json`."""
         document: Mapping[str, Any] = json.loads(
             (self.out / "report.json").read_text(encoding="utf-8")
         )
@@ -60,9 +60,10 @@ class Comparison:
 def of_steps(
     work: Work, part: str = "alarms", whole: tuple[str, str] = PAIR
 ) -> Iterator[Comparison]:
-    """The steps between neighbours, and `whole` where both of its releases are asked for.
+    """Yield the steps between neighbours, and `whole` if both its releases are there.
 
-    A release that cannot be had, or gives no verdict, leaves the other steps alone.
+    If a release cannot be had, or gives no verdict, the other steps are not
+    affected.
     """
     config = ["--config", str(work.config)]
     steps = list(pairwise(work.releases))
@@ -87,7 +88,10 @@ def of_steps(
 
 
 def of_flags(work: Work, part: str = "alarms") -> Iterator[Comparison]:
-    """A flag on head alone, until enough of them have changed a cell."""
+    """Yield comparisons with a flag on head alone.
+
+    It ends when enough flags have changed a cell.
+    """
     changing = 0
     for number, flag in enumerate(FLAGS):
         if changing == WANTED:
@@ -115,7 +119,10 @@ def of_flags(work: Work, part: str = "alarms") -> Iterator[Comparison]:
 
 
 def compared(work: Work, out: Path, base: str, head: str, *words: str) -> bool:
-    """Whether there is a verdict; what an interrupted run left is not made again."""
+    """Return whether there is a verdict.
+
+    A report that an interrupted run left is not made again.
+    """
     try:
         if not (out / "report.json").is_file():
             work.compared(out, "--base", base, "--head", head, *words)
@@ -126,7 +133,7 @@ def compared(work: Work, out: Path, base: str, head: str, *words: str) -> bool:
 
 
 def of_edits(work: Work, edits: Sequence[Edit] = EDITS) -> Iterator[Comparison]:
-    """A model before and after each edit, on all targets."""
+    """Yield comparisons of a model before and after each edit, on all targets."""
     for number, edit in enumerate(edits):
         home = work.folder("alarms", f"edit-{number}")
         configs = {
@@ -152,7 +159,7 @@ def of_edits(work: Work, edits: Sequence[Edit] = EDITS) -> Iterator[Comparison]:
 
 
 def written(home: Path, name: str, text: str) -> Path:
-    """A configuration of one model."""
+    """Write a configuration of one model, and return its path."""
     shutil.rmtree(home, ignore_errors=True)
     (home / "models").mkdir(parents=True)
     (home / "models" / f"{name}.mlir").write_text(text, encoding="utf-8")

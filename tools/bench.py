@@ -71,7 +71,10 @@ class _Show:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of `measure`: its wall time, the CPU time of all its processes, and that of first compiles by model."""
+    """One run of `measure`: its wall time and CPU times.
+
+    `cpu_ms`: the CPU time of first compiles, by model.
+    """
 
     seconds: float
     cpu_seconds: float
@@ -94,9 +97,9 @@ def run_measure(request: Request) -> Run:
 def plain_loop(
     snapshot: Snapshot, binary: Path, models: Path, scratch: Path, jobs: int
 ) -> float:
-    """Seconds for `xargs` over the printed lines.
+    """Return the seconds that `xargs` takes for the printed lines.
 
-    Each line runs in a shell of its own, as anyone would.
+    Each line runs in a shell of its own, as anyone would run it.
     """
     lines = [cell.command for cell in snapshot.cells if cell.command]
     script = scratch / "lines.txt"
@@ -125,7 +128,10 @@ def plain_loop(
 
 
 def other_artifacts(snapshot: Snapshot, scratch: Path) -> tuple[list[CellKey], int]:
-    """Cells of which the loop's first artifact is none that was seen, and how many were compared."""
+    """Return the cells for which the loop's first artifact is not one that was seen.
+
+    Returns as well how many cells were compared.
+    """
     different = list[CellKey]()
     compared = [cell for cell in snapshot.cells if cell.artifact_digest]
     for cell in compared:
@@ -144,17 +150,21 @@ def other_artifacts(snapshot: Snapshot, scratch: Path) -> tuple[list[CellKey], i
 
 @dataclass(frozen=True)
 class PullRequest:
-    """What the commands of a typical pull request cost: all processes' CPU time, and wall time."""
+    """The cost of a typical pull request's commands.
+
+    It has the CPU time of all processes, and the wall time.
+    """
 
     cpu_seconds: float
     minutes: float
 
 
 def pull_request(request: Request) -> PullRequest:
-    """The quick suite's head against a base measured before, from an empty cache, as two commands on one machine.
+    """Measure the quick suite's head, and compare it with a base measured before.
 
-    That is what a pull request with a stored baseline computes; fetching the compiler,
-    git and GitHub are not in it.
+    These are two commands on one machine, with an empty cache. A pull request with
+    a stored baseline computes just that. Fetching the compiler, git and GitHub are
+    not included.
     """
     with tempfile.TemporaryDirectory(prefix="code-size-bench-") as name:
         scratch = Path(name)
@@ -197,7 +207,7 @@ def _run(*argv: str) -> None:
 
 
 def _cpu_seconds() -> float:
-    """Of this process and those that it started and that have ended."""
+    """Return the CPU time of this process and of its children that have ended."""
     used = [
         resource.getrusage(who)
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
@@ -206,7 +216,7 @@ def _cpu_seconds() -> float:
 
 
 def _changed_suite(config: Path, into: Path, changed: str) -> None:
-    """A copy of the models in which `changed` has one more comment line."""
+    """Copy the models, and add one comment line to `changed`."""
     source = config.parent / "models"
     shutil.copytree(source, into / "models", dirs_exist_ok=True)
     shutil.copy(config, into / "config.yml")
@@ -218,7 +228,7 @@ Row = tuple[str, str, str]
 
 
 def bench(config: Path, jobs: int) -> Iterator[Row]:
-    """All figures, as they are measured: (what, measured, bound)."""
+    """Yield all figures, as they are measured: (what, measured, bound)."""
     with tempfile.TemporaryDirectory(prefix="code-size-bench-") as name:
         scratch = Path(name)
         toolchain = resolve(
@@ -295,7 +305,10 @@ def _equal_rows(other: Sequence[CellKey], compared: int) -> Iterator[Row]:
 
 
 def _changed_row(cold: Run, request: Request, scratch: Path) -> Row:
-    """One model of about an average share of the cost gets another comment."""
+    """Change the comments of one model, and measure again.
+
+    The model's share of the cost is about average.
+    """
     compiled = sum(cold.cpu_ms.values())
     changed = min(
         cold.cpu_ms,

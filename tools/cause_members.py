@@ -66,7 +66,10 @@ PASSES_OF_LLVM = {
     "LoopUnrollPass": "loop-unroll",
     "LoopVectorizePass": "loop-vectorize",
 }
-"""How `--print-after` calls what LLVM's dumps call by their class; of others all changes are printed."""
+"""Class that LLVM's dumps name → the pass as `--print-after` calls it.
+
+Of other passes all changes are printed.
+"""
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,10 @@ class Member:
 
     @property
     def change_bytes(self) -> int:
-        """Head's code − base's.
+        """Return head's code − base's; 0 if it is the same.
 
-        0 where it is the same; of one that a side alone has, its whole executable.
+        If only one side has the dispatch, the size is that of its whole
+        executable.
         """
         base = self.row["base"]
         head = self.row["head"]
@@ -94,7 +98,7 @@ class Member:
         return 0 if same_code else (head["code_bytes"] or 0) - (base["code_bytes"] or 0)
 
     def __str__(self) -> str:
-        """`main$async_dispatch_9 of mobilenet_v1 on llvm-cpu-x86_64`."""
+        """Return a name such as `main_dispatch_9 of bert_l4 on llvm-cpu-x86_64`."""
         return f"{self.row['name']} of {self.cell['model']} on {self.cell['target']}"
 
 
@@ -116,7 +120,7 @@ class Checked:
 
 
 def knob_values(text: str) -> dict[str, list[str]]:
-    """Name → its values in order, of a configuration.
+    """Return name → its values in order, of a configuration.
 
     The first word without a name is the `pipeline`.
     """
@@ -150,9 +154,9 @@ def knob_values(text: str) -> dict[str, list[str]]:
 
 
 def knob_problem(words: str, base: str, head: str) -> str:
-    """Why the words of a knob's cause are not true of these two configurations.
+    """Return why the words of a knob's cause are not true of these two configurations.
 
-    Empty where they are.
+    Empty if they are true.
     """
     claim = KNOB.fullmatch(words)
     if claim is None:
@@ -200,7 +204,7 @@ def knob_problem(words: str, base: str, head: str) -> str:
 
 
 def is_alone(words: str, base: str, head: str) -> bool:
-    """Whether nothing else than the knob of these words differs."""
+    """Return whether nothing but the knob of these words differs."""
     base_values = knob_values(base)
     head_values = knob_values(head)
     return {
@@ -214,11 +218,11 @@ def is_alone(words: str, base: str, head: str) -> bool:
 
 
 def members_of(report: Mapping[str, Any]) -> list[Checked]:
-    """The root causes with a knob or a pass, and the dispatches that fit the words of each.
+    """Return the root causes with a knob or a pass, and the dispatches that fit each.
 
-    A dispatch that several knobs fit belongs to the pipeline, else to the cause with
-    most bytes, as the report has it. Where the members do not add up to what the cause
-    counts, those that are missing are false.
+    A dispatch that several knobs fit belongs to the pipeline, else to the cause
+    with most bytes, as the report has it. If the members do not add up to what the
+    cause counts, those that are missing are false.
     """
     checked = [Checked(root) for root in report["root_causes"] if named(root)]
     by_weight = sorted(
@@ -265,19 +269,20 @@ def members_of(report: Mapping[str, Any]) -> list[Checked]:
 
 
 EARLY = ("input", "fusion")
+"""Causes with a pass over the whole program; none of these is compiled anew."""
 REGION = "flow.dispatch.region"
-"""Causes with a pass over the whole program; dispatches that it forms come first. None of these is compiled anew."""
+"""The operation of new dispatches, which a cause names before any other one."""
 
 
 def named(root: Mapping[str, Any]) -> bool:
-    """Whether a root cause has a knob or a pass in its words."""
+    """Return whether a root cause has a knob or a pass in its words."""
     if root["cause"] == "strategy":
         return KNOB.fullmatch(root["what"]) is not None
     return bool(root["cause"] in (*EARLY, "codegen") and root["pass"])
 
 
 def fits(root: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Whether the report's own row of a dispatch says what the cause says."""
+    """Return whether the report's own row of a dispatch says what the cause says."""
     if root["cause"] == "strategy":
         return not knob_problem(
             root["what"], row["base"]["strategy"] or "", row["head"]["strategy"] or ""
@@ -307,21 +312,27 @@ def fits(root: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Compilers:
-    """The native compilers of both sides, where their printed commands run, and where dumps are kept."""
+    """The native compilers of both sides, and the folders that they work with.
+
+    Printed commands run in `homes`, and dumps are kept in `scratch`.
+    """
 
     binaries: Mapping[str, Path]
     homes: Mapping[str, Path]
     scratch: Path
 
     def flags(self, cell: Mapping[str, Any], side: str) -> list[str]:
-        """What stands between the model and the artifact in the printed command."""
+        """Return the words between model and artifact in the printed command."""
         command = shlex.split(cell["command"][side])
         return command[command.index("iree-compile") + 2 : command.index("-o")]
 
     def dumped(
         self, cell: Mapping[str, Any], side: str, phase: str, option: str
     ) -> Path:
-        """The printed command up to a phase, with a dump option; the directory that it filled."""
+        """Run the printed command up to a phase, with a dump option.
+
+        Returns the directory that it filled.
+        """
         line = cell["command"][side]
         binary = self.binaries[side]
         out = (
@@ -342,7 +353,7 @@ class Compilers:
         return out
 
     def function(self, member: Member, side: str) -> Function:
-        """What the compiler's dumps have as the source and the configuration of a dispatch."""
+        """Return source and configuration of a dispatch in the compiler's dumps."""
         out = self.dumped(
             member.cell,
             side,
@@ -361,7 +372,7 @@ class Compilers:
         )
 
     def dumps(self, member: Member, side: str, options: Sequence[str]) -> Iterator[str]:
-        """The lines that a compile of the dispatch alone prints."""
+        """Yield the lines that a compile of the dispatch alone prints."""
         out = self.dumped(
             member.cell,
             side,
@@ -402,7 +413,7 @@ State = tuple[str, Counter[str]]  # A pass, and the operations with their types 
 
 
 def mlir_states(lines: Iterable[str], function: str) -> Iterator[State]:
-    """The function after each pass that printed it."""
+    """Yield the function after each pass that printed it."""
     opening = re.compile(
         rf"( *)(?:func|llvm|spirv|vm)\.func\b[^@]*@{re.escape(function)}\(.*\{{$"
     )
@@ -431,7 +442,7 @@ def mlir_states(lines: Iterable[str], function: str) -> Iterator[State]:
 def llvm_states(
     lines: Iterable[str], function: str
 ) -> Iterator[tuple[str, str, Counter[str]]]:
-    """`Before` or `After`, the pass, and the function there."""
+    """Yield `Before` or `After`, the pass, and the function at that time."""
     opening = re.compile(
         rf"(?:# Machine code for function {re.escape(function)}:|define"
         rf' [^@]*@"?{re.escape(function)}"?\()'
@@ -461,7 +472,7 @@ def llvm_states(
 
 
 def by_name(counts: Mapping[str, int]) -> Counter[str]:
-    """Without types."""
+    """Return the counts by name, without types."""
     sums = Counter[str]()
     for name, count in counts.items():
         sums[name.partition(" ")[0]] += count
@@ -469,19 +480,22 @@ def by_name(counts: Mapping[str, int]) -> Counter[str]:
 
 
 def distance(base: Counter[str], head: Counter[str]) -> int:
-    """Operations that one side has and the other has not, of the side with more of them."""
+    """Return how many operations one side has and the other has not.
+
+    It is the number of the side with more of them.
+    """
     return max((head - base).total(), (base - head).total())
 
 
 def bare(name: str) -> str:
-    """A pass's name without what releases spell differently."""
+    """Return a pass's name without what releases spell differently."""
     return name.replace("codegen-", "").replace("-", "").lower()
 
 
 def pass_problem(member: Member, compilers: Compilers) -> str:
-    """Why the pass that the report names does not part the two compiles of a dispatch.
+    """Return why the pass that the report names does not part the two compiles.
 
-    Empty where it does.
+    Empty if it does.
     """
     name = member.row["pass"]
     operations = member.row["operations"]
@@ -546,9 +560,9 @@ def pass_problem(member: Member, compilers: Compilers) -> str:
 def _mlir_problem(
     states: Mapping[str, list[State]], name: str, operations: Mapping[str, int]
 ) -> str:
-    """At each time that the pass runs.
+    """Return why the pass does not part the two compiles, at any time that it runs.
 
-    Where one side has no such pass, that is as after the last common one.
+    If one side has no such pass, its state after the last common pass counts.
     """
     places = {
         side: [
@@ -638,7 +652,7 @@ def _problem(
 
 
 def check(out: Path, compilers: Compilers, most: int, jobs: int = 1) -> list[Checked]:
-    """All root causes of a report with a knob or a pass.
+    """Check all root causes of a report that have a knob or a pass.
 
     `out`: the directory with `report.json`; `most`: so many members of passes are
     compiled anew, and as many of knobs: the largest of each cause first.
@@ -697,9 +711,9 @@ def check(out: Path, compilers: Compilers, most: int, jobs: int = 1) -> list[Che
 
 
 def anew(one: Checked, member: Member, compilers: Compilers) -> str | None:
-    """What both compilers say against what is said of a member, `?` where nothing could be had.
+    """Return what both compilers say against a member; None for nothing.
 
-    None: nothing.
+    The result begins with `?` if the compilers gave no answer.
     """
     try:
         if one.root["cause"] == "codegen":

@@ -1,4 +1,4 @@
-"""What second sources read from the compiler's IR dumps, with nothing of the bot."""
+"""Read the compiler's IR dumps with nothing of the bot, as a second source."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class Function:
 
 
 def same(name: str) -> str:
-    """The name as all targets spell it: some have no dollar sign in theirs."""
+    """Return the name as all targets spell it: some have no dollar sign in theirs."""
     return re.sub(r"\W", "_", name)
 
 
 def aliases(text: str) -> dict[str, str]:
-    """The attribute aliases at the top of a module."""
+    """Return the attribute aliases at the top of a module."""
     return dict(re.findall(r"^(#\w+) = (.+)$", text, re.MULTILINE))
 
 
 def bodies(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The functions of a module and their lines, found by indentation."""
+    """Yield the functions of a module and their lines, found by indentation."""
     lines = iter(text.splitlines())
     for line in lines:
         if heading := FUNCTION.match(line):
@@ -56,7 +56,10 @@ def bodies(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def value(text: str) -> str:
-    """The attribute at the beginning of the text: an alias, or all up to its closing bracket."""
+    """Return the attribute at the beginning of the text.
+
+    It is an alias, or all up to its closing bracket.
+    """
     depth = 0
     for position, letter in enumerate(text):
         if letter in "<{[(":
@@ -71,7 +74,7 @@ def value(text: str) -> str:
 
 
 def expanded(text: str, names: Mapping[str, str]) -> str:
-    """The attribute with its aliases replaced by what they stand for."""
+    """Return the attribute with its aliases replaced by what they stand for."""
     for _ in range(8):
         replaced = ALIAS.sub(lambda found: names.get(found[0], found[0]), text)
         if replaced == text:
@@ -81,7 +84,10 @@ def expanded(text: str, names: Mapping[str, str]) -> str:
 
 
 def plain(setting: str) -> str:
-    """A setting without what only the release's spelling makes: pipelines' long names, dialect prefixes."""
+    """Return a setting without what only the release's spelling makes.
+
+    These are the long names of pipelines, and the prefixes of dialects.
+    """
     setting = PIPELINE.sub(r"\1", setting).replace(
         "#iree_codegen.vmvx_pipeline", "VMVXDefault"
     )
@@ -89,7 +95,7 @@ def plain(setting: str) -> str:
 
 
 def settings(body: list[str], names: Mapping[str, str]) -> tuple[str, ...]:
-    """All configuration attributes of a function in the order of its operations."""
+    """Return all configuration attributes of a function, in the order of operations."""
     text = "\n".join(body)
     return tuple(
         plain(expanded(value(text[setting.end() :]), names))
@@ -98,7 +104,10 @@ def settings(body: list[str], names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def source(body: list[str]) -> frozenset[tuple[str, int]]:
-    """What a function computes, without names, numbers and offsets: its operations and their tensor types, counted."""
+    """Return what a function computes: its operations and their tensor types, counted.
+
+    Names, numbers and offsets are left out.
+    """
     counts: Counter[str] = Counter()
     for line in body:
         if (operation := OPERATION.search(line)) and not line.endswith(": index"):
@@ -109,7 +118,10 @@ def source(body: list[str]) -> frozenset[tuple[str, int]]:
 
 
 def functions(sources: str, configurations: str) -> list[Function]:
-    """The dispatch functions of a module, from the dumps before and after configuration."""
+    """Return the dispatch functions of a module.
+
+    They come from the dumps before and after configuration.
+    """
     names = aliases(configurations)
     configured = dict(bodies(configurations))
     return [

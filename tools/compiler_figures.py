@@ -1,6 +1,7 @@
-"""What tools that are not the bot say of the artifact of a printed command, and of what the compiler dumps with it.
+"""Read the figures of an artifact, and of the compiler's dumps, with other tools.
 
-The dumps leave the artifact as it is; the caller checks that by its digest.
+The printed command is run with additional dump options. They leave the artifact as it
+is, and the caller checks that by its digest.
 """
 
 from __future__ import annotations
@@ -51,17 +52,17 @@ class Compiled:
     # has the artifact as `a.vmfb` and the dumps; nothing of it where the command failed
     folder: Path
     digest: str = ""
-    # metric → the value by the tool that `TOOL_OF` names
+    # metric → the value by another tool
     figures: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ran(self) -> bool:
-        """Whether the command gave an artifact."""
+        """Return whether the command gave an artifact."""
         return bool(self.digest)
 
 
 def listing(path: Path) -> str:
-    """What the runtime's own tool says of a module's segments."""
+    """Return what the runtime's own tool says of a module's segments."""
     beside = Path(sys.executable).parent / "iree-dump-module"
     tool = (
         str(beside)
@@ -77,7 +78,7 @@ def listing(path: Path) -> str:
 
 
 def executable_bytes(vm: str) -> int:
-    """The bytes of all executables in the dump of the VM phase."""
+    """Return the bytes of all executables in the dump of the VM phase."""
     lines = (
         line
         for line in vm.splitlines()
@@ -87,7 +88,7 @@ def executable_bytes(vm: str) -> int:
 
 
 def tool_of(metric: str) -> str:
-    """Who says a figure."""
+    """Return the name of the tool that gives a figure."""
     return "the compiler's statistics" if metric in STATISTICS else "iree-dump-module"
 
 
@@ -113,7 +114,7 @@ def compiled(command: str, binary: Path, home: Path, folder: Path) -> Compiled:
 
 
 def figures(folder: Path) -> Iterator[tuple[str, int]]:
-    """Metrics that have a second source, and what that says."""
+    """Yield the metrics that have a second source, with its values."""
     yield from segments(folder)
     statistics = folder / "statistics.json"
     totals = (
@@ -127,7 +128,10 @@ def figures(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def segments(folder: Path) -> Iterator[tuple[str, int]]:
-    """The artifact's parts: by `iree-dump-module`, and which segments are executables by the IR of the VM phase."""
+    """Yield the artifact's parts by `iree-dump-module`.
+
+    The IR of the VM phase says which segments are executables.
+    """
     printed = listing(folder / "a.vmfb")
     whole = (folder / "a.vmfb").stat().st_size
     bytecode = re.search(r"^ *Bytecode: (\d+) bytes", printed, re.MULTILINE)
@@ -156,7 +160,7 @@ def segments(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def device_files(folder: Path, *suffixes: str) -> list[Path]:
-    """The compiler's own dumps of device code."""
+    """Return the compiler's own dumps of device code."""
     return sorted(path for path in folder.rglob("*") if path.suffix in suffixes)
 
 
@@ -164,12 +168,12 @@ def device_files(folder: Path, *suffixes: str) -> list[Path]:
 
 
 def section_bytes(path: Path, name: str) -> int:
-    """The size of a section by `readelf`; 0 without it."""
+    """Return the size of a section by `readelf`; 0 without it."""
     return sum(size for section, size in sections(path) if section == name)
 
 
 def sections(path: Path) -> list[tuple[str, int]]:
-    """All sections with their sizes by `readelf`."""
+    """Return all sections with their sizes by `readelf`."""
     rows = re.findall(
         r"\] (\S+) +[A-Z_]+ +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) ",
         output("readelf", "-SW", str(path)),
@@ -178,9 +182,10 @@ def sections(path: Path) -> list[tuple[str, int]]:
 
 
 def function_bytes(path: Path) -> dict[str, int]:
-    """Function → its size by `readelf`, which writes six digits in hexadecimal.
+    """Return function → its size by `readelf`.
 
-    One of two tables counts once.
+    `readelf` writes sizes of six digits and more in hexadecimal. A function that is
+    in both tables counts once.
     """
     row = re.compile(
         r"^ *\d+: [0-9a-f]+ +(\d+|0x[0-9a-f]+) FUNC .* (\S+)$", re.MULTILINE
@@ -192,7 +197,7 @@ def function_bytes(path: Path) -> dict[str, int]:
 
 
 def machine_code(cubin: Path) -> dict[str, int]:
-    """Function → the size of its section of machine code by `readelf`."""
+    """Return function → the size of its section of machine code by `readelf`."""
     return {
         name.removeprefix(".text."): size
         for name, size in sections(cubin)
@@ -201,7 +206,7 @@ def machine_code(cubin: Path) -> dict[str, int]:
 
 
 def kernels(path: Path) -> dict[str, dict[str, Any]]:
-    """Kernel → its metadata in an AMD code object, as `llvm-readelf` prints it."""
+    """Return kernel → its metadata in an AMD code object, by `llvm-readelf`."""
     notes = (
         output("llvm-readelf", "--notes", str(path))
         .partition("---\n")[2]
@@ -257,7 +262,10 @@ def assembled(path: Path) -> Assembled:
 
 
 def invalid(path: Path) -> str:
-    """What `spirv-val` complains of in a module, numbers left out; empty where it takes it."""
+    """Return what `spirv-val` complains of in a module, without numbers.
+
+    Empty if it accepts the module.
+    """
     command = (tool("spirv-val"), "--target-env", "vulkan1.3", str(path))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.returncode:
@@ -267,16 +275,17 @@ def invalid(path: Path) -> str:
 
 
 def output(name: str, *words: str) -> str:
-    """What a tool prints; raises CalledProcessError where it fails."""
+    """Return what a tool prints; raises CalledProcessError if it fails."""
     return subprocess.run(
         (tool(name), *words), capture_output=True, text=True, check=True
     ).stdout
 
 
 def tool(name: str) -> str:
-    """A tool beside this Python, in a package that brings it, or on PATH.
+    """Return the path of a tool.
 
-    Raises FileNotFoundError.
+    It is beside this Python, in a package that brings it, or on PATH. Raises
+    FileNotFoundError.
     """
     if path := next(
         filter(None, (shutil.which(name, path=str(place)) for place in places())), None
@@ -286,7 +295,11 @@ def tool(name: str) -> str:
 
 
 def places() -> Iterator[Path]:
-    """Where programs of Python packages are, those of CUDA and of SPIR-V tools too; then PATH."""
+    """Yield the folders in which tools are looked for.
+
+    They are those of Python packages, such as CUDA's and SPIR-V's, then those of
+    PATH.
+    """
     for path in map(Path, sys.path):
         yield path / "nvidia" / "cuda_nvcc" / "bin"
         yield path / "cmeel.prefix" / "bin"

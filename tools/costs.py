@@ -25,7 +25,7 @@ MEGABYTE = 1_000_000
 
 
 def run(config: Path, folder: Path, cores_used: int) -> tuple[float, float]:
-    """Wall and CPU minutes of measuring one side."""
+    """Return wall and CPU minutes of measuring one side."""
     argv = [
         sys.executable,
         "-m",
@@ -56,7 +56,7 @@ def run(config: Path, folder: Path, cores_used: int) -> tuple[float, float]:
 
 
 def megabytes(folder: Path, skip: str = "") -> float:
-    """Of all files below a folder, but for one of its folders."""
+    """Return the size of all files below a folder, but for those of one subfolder."""
     files = (
         Path(place) / name for place, _, names in os.walk(folder) for name in names
     )
@@ -67,7 +67,10 @@ def megabytes(folder: Path, skip: str = "") -> float:
 
 
 def rows(suite: str, cores_used: int) -> Iterator[str]:
-    """A row for the run with an empty cache, the compiler fetched, and one for the same again."""
+    """Yield a row for the run with an empty cache, and one for the same run again.
+
+    The first run fetches the compiler.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         config = ROOT / "configs" / ("quick.yml" if suite == "quick" else "default.yml")
@@ -82,7 +85,7 @@ def rows(suite: str, cores_used: int) -> Iterator[str]:
 
 
 def main() -> None:
-    """The command line."""
+    """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m costs", description=__doc__)
     parser.add_argument("--suite", choices=("quick", "full"), action="append")
     parser.add_argument("--jobs", type=int, default=cores())

@@ -1,4 +1,7 @@
-"""The measured table of deduplication in docs/fold.md, of a snapshot: `make dedup-table` makes it."""
+"""Write the measured table of deduplication in docs/fold.md, from a snapshot.
+
+`make dedup-table` makes it.
+"""
 
 from __future__ import annotations
 

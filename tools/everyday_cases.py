@@ -55,12 +55,15 @@ _WHEN = {
 
 
 def model(name: str) -> str:
-    """The text of a packaged model."""
+    """Return the text of a packaged model."""
     return (ROOT / "configs" / "models" / f"{name}.mlir").read_text(encoding="utf-8")
 
 
 def edited(text: str, old: str, new: str) -> str:
-    """The text with one place changed; raises ValueError where that is not one place."""
+    """Return the text with one place changed.
+
+    Raises ValueError if `old` is not there exactly once.
+    """
     if text.count(old) != 1:
         raise ValueError(f"{old!r} stands there {text.count(old)} times")
     return text.replace(old, new)
@@ -82,7 +85,7 @@ def _quick() -> dict[str, str]:
 
 
 def _wider() -> State:
-    """With AVX-512 on x86-64."""
+    """Return a state with AVX-512 on x86-64."""
     return State(
         _quick(),
         targets={"llvm-cpu-x86_64": (X86, "--iree-llvmcpu-target-cpu=x86-64-v4")},
@@ -90,17 +93,23 @@ def _wider() -> State:
 
 
 def _one_flag() -> tuple[State, State]:
-    """Wider vectors on x86-64."""
+    """Return both sides of wider vectors on x86-64."""
     return State(_quick()), _wider()
 
 
 def _improvement() -> tuple[State, State]:
-    """Narrower vectors on x86-64: every model has less code there."""
+    """Return both sides of narrower vectors on x86-64.
+
+    Every model has less code there.
+    """
     return _wider(), State(_quick())
 
 
 def _model_edit() -> tuple[State, State]:
-    """The classifier of a CNN gives scores between 0 and 1: one operation more."""
+    """Return both sides of an edit: the classifier of a CNN gets one operation more.
+
+    Its scores are then between 0 and 1.
+    """
     name = "mobilenet_v1_f32_224"
     kind = "!torch.vtensor<[1,1001],f32>"
     scores = (
@@ -112,15 +121,18 @@ def _model_edit() -> tuple[State, State]:
 
 
 def _nothing_changed() -> tuple[State, State]:
-    """A commit that touches no model.
+    """Return both sides of a commit that touches no model.
 
-    Some cells are over the stack limit, and some are broken, on both sides.
+    On both sides some cells exceed the stack limit, and some fail.
     """
     return State(_quick()), State(_quick())
 
 
 def _newly_broken() -> tuple[State, State]:
-    """A directory for AMD's device libraries that is not there: one model alone needs a function of theirs."""
+    """Return both sides of a directory for AMD's device libraries that does not exist.
+
+    One model alone needs a function of these libraries.
+    """
     directory = "--iree-rocm-bc-dir=third_party/rocm-device-libs"
     return State(_quick()), State(
         _quick(), targets={"rocm": ("--iree-rocm-target=gfx942", directory)}
@@ -128,12 +140,12 @@ def _newly_broken() -> tuple[State, State]:
 
 
 def _everything_broke() -> tuple[State, State]:
-    """A value that an option does not have, for every cell."""
+    """Return both sides of a value that an option does not have, for every cell."""
     return State(_quick()), State(_quick(), flags=("--iree-opt-level=O4",))
 
 
 def _patch_release() -> tuple[State, State]:
-    """The pin is raised by one release, for two models."""
+    """Return both sides of a pin that is raised by one release, for two models."""
     models = {
         name: model(name) for name in ("bert_l4_f32_s128", "mobilenet_v1_f32_224")
     }
@@ -141,7 +153,7 @@ def _patch_release() -> tuple[State, State]:
 
 
 def _two_releases() -> tuple[State, State]:
-    """The pin is raised by two releases."""
+    """Return both sides of a pin that is raised by two releases."""
     return State(_quick(), OLD), State(_quick())
 
 
@@ -174,7 +186,7 @@ def _packed(snapshot: Snapshot, common: Iterable[bytes]) -> bytes:
 
 
 def keep(found: Mapping[str, tuple[Snapshot, Snapshot]]) -> None:
-    """Write the sides of all cases, those that are kept already beside those that were found."""
+    """Write the sides of all cases: the new ones, and those that are kept already."""
     pairs = {
         **{
             case: sides(case)
@@ -193,7 +205,7 @@ def keep(found: Mapping[str, tuple[Snapshot, Snapshot]]) -> None:
 
 
 def forget() -> None:
-    """Read all that is kept again, the next time that it is asked for."""
+    """Forget what was read of the kept cases, so that it is read again."""
     for cached_function in (common_lines, sides, report):
         cached_function.cache_clear()
 
@@ -218,7 +230,7 @@ def _git(home: Path, *words: str) -> None:
 
 
 def _write(state: State, home: Path) -> None:
-    """The repository state's files."""
+    """Write the files of a repository state."""
     targets = {
         target.name: {
             "backend": target.backend,
@@ -246,7 +258,7 @@ def _write(state: State, home: Path) -> None:
 
 
 def commits(case: str, scratch: Path) -> dict[str, Path]:
-    """Side → a work tree of its commit."""
+    """Return side → a work tree of its commit."""
     homes = {side: scratch / side for side in SIDES}
     homes["base"].mkdir()
     _git(homes["base"], "init", "--quiet", "--initial-branch", "main")
@@ -261,7 +273,10 @@ def commits(case: str, scratch: Path) -> dict[str, Path]:
 
 
 def measure(case: str, cache: Path, jobs: int) -> tuple[Snapshot, Snapshot]:
-    """Both sides, as a pull request's run measures and traces them without a stored baseline."""
+    """Return both sides, as a pull request's run measures and traces them.
+
+    There is no stored baseline.
+    """
     from bot.cli.showing import TerminalShow  # what only a terminal needs
 
     show = TerminalShow(quiet=False)

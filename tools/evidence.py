@@ -33,7 +33,10 @@ START = "# Evidence\n"
 
 
 def made(part: str, work: Work, out: Path) -> bool:
-    """Make a part and write it into the page; whether all of it is as it should be."""
+    """Make a part and write it into the page.
+
+    Returns whether all of it is as it should be.
+    """
     section = PARTS[part](work)
     page = out.read_text(encoding="utf-8") if out.is_file() else START
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +47,7 @@ def made(part: str, work: Work, out: Path) -> bool:
 
 
 def main() -> int:
-    """Make what was asked for; 1 where something is not as it should be."""
+    """Make the parts that are asked for; return 1 if something in them is wrong."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

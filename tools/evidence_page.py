@@ -1,4 +1,4 @@
-"""docs/evidence.md as parts between markers, each written without touching the others."""
+"""Write docs/evidence.md as parts between markers, each without touching the others."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from collections.abc import Iterable, Sequence
 
 
 def begin(part: str) -> str:
-    """The line before a part."""
+    """Return the line before a part."""
     return f"<!-- begin: {part} -->"
 
 
 def end(part: str) -> str:
-    """The line behind a part."""
+    """Return the line after a part."""
     return f"<!-- end: {part} -->"
 
 
 def written(page: str, part: str, lines: Sequence[str], order: Sequence[str]) -> str:
-    """The page with this part anew: where it was, else before the first of the later ones, else at the end.
+    """Return the page with a new text of this part.
 
-    Raises:
-        ValueError: a marker stands there twice, or without the other, so that nobody knows what is to be replaced.
+    The part stays where it was. A part that is new to the page goes before the
+    first of the later ones, else to the end.
+
+    Raises ValueError if a marker is there twice, or without the other one: nobody
+    knows then what to replace.
     """
     block = "\n\n".join((begin(part), "\n".join(lines).strip(), end(part)))
     counts = page.count(begin(part)), page.count(end(part))
@@ -42,14 +45,17 @@ def written(page: str, part: str, lines: Sequence[str], order: Sequence[str]) ->
 
 
 def parts(page: str) -> list[str]:
-    """The parts of a page in their order."""
+    """Return the parts of a page in their order."""
     return re.findall(r"^<!-- begin: (\w+) -->$", page, re.MULTILINE)
 
 
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1
 ) -> list[str]:
-    """A Markdown table, its first columns aligned to the left and the others to the right."""
+    """Return a Markdown table.
+
+    Its first columns are aligned to the left, and the others to the right.
+    """
     aligned = [":--"] * left + ["--:"] * (len(head) - left)
     return [
         f"| {' | '.join(row)} |" if row is not aligned else f"|{'|'.join(row)}|"

@@ -1,7 +1,7 @@
-"""What all parts of docs/evidence.md work with: compilers, suite, cache, and a directory that outlives an interruption.
+"""Share what all parts of docs/evidence.md need: compilers, suite, cache and folder.
 
-Whatever is measured goes through the cache of cells, so that a part that was
-interrupted goes on where it was.
+The folder outlives an interruption. Everything that is measured goes through the cache
+of cells, so that a part that was interrupted goes on from there.
 """
 
 from __future__ import annotations
@@ -37,12 +37,15 @@ PAIR = (
 )
 ANSWERED = (0, 1)
 CACHE_LIMIT = "50GiB"
-"""A part must not lose its own cells while it runs; the next ordinary run prunes the cache to the usual limit."""
+"""A part must not lose its own cells while it runs.
+
+The next ordinary run prunes the cache to the usual limit.
+"""
 
 
 @dataclass(frozen=True)
 class Section:
-    """What a part says, as lines of Markdown, and whether all of it is as it should be."""
+    """The lines of a part, in Markdown, and whether all of it is as it should be."""
 
     lines: Sequence[str]
     sound: bool = True
@@ -56,7 +59,7 @@ class Machine:
     memory_bytes: int | None = None  # of address space, for each process
 
     def enter(self) -> None:
-        """Make this process, and what it starts, one of that machine."""
+        """Limit this process, and what it starts, to what that machine has."""
         if self.processors is not None and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: self.processors])
         if self.memory_bytes is not None:
@@ -79,7 +82,7 @@ class Work:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The selectors that a part with models of its own keeps."""
+        """Return the selectors that a part with models of its own keeps."""
         return tuple(word for word in self.selectors if word.startswith("--target="))
 
     def say(self, line: str) -> None:
@@ -87,7 +90,7 @@ class Work:
         print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
 
     def folder(self, *names: str) -> Path:
-        """A directory for this name, made if it is not there."""
+        """Return a directory for this name, made if it is not there."""
         path = self.home.joinpath(*names)
         path.mkdir(parents=True, exist_ok=True)
         return path
@@ -97,11 +100,11 @@ class Work:
         shutil.rmtree(self.home / part, ignore_errors=True)
 
     def binary(self, release: str) -> Path:
-        """The native compiler of a release, fetched where it is not here."""
+        """Return the native compiler of a release, fetched if it is not here."""
         return _binary(release, self.cache)
 
     def empty_cache(self, home: Path) -> Path:
-        """A cache without cells that shares the compilers."""
+        """Return a cache without cells that shares the compilers."""
         cache = home / "cache"
         cache.mkdir(parents=True, exist_ok=True)
         if not (cache / "toolchains").is_symlink():
@@ -115,7 +118,10 @@ class Work:
         cache: Path | None = None,
         machine: Machine | None = None,
     ) -> subprocess.Popen[bytes]:
-        """The program, as a process of its own, with a configuration among the words or this suite's."""
+        """Start the program as a process of its own.
+
+        Its configuration is the one among the words, else this suite's.
+        """
         has_own = any(word.partition("=")[0].endswith("-config") for word in words)
         chosen = [] if has_own else ["--config", str(self.config)]
         cache_options = [
@@ -143,9 +149,9 @@ class Work:
         )
 
     def compared(self, out: Path, *words: str) -> Path:
-        """Compare, and give the directory of the report.
+        """Compare, and return the directory of the report.
 
-        Raises ValueError where there is no verdict.
+        Raises ValueError if there is no verdict.
         """
         command = ["compare", "--jobs", str(self.jobs), "--out", str(out), *words]
         self.say(shlex.join(command[:1] + list(words)))
@@ -161,7 +167,7 @@ def _binary(release: str, cache: Path) -> Path:
 
 
 def require(process: subprocess.Popen[bytes], words: Sequence[str]) -> None:
-    """Wait for the program; raises ValueError where it had no answer."""
+    """Wait for the program; raises ValueError if it had no answer."""
     if (code := process.wait()) not in ANSWERED:
         raise ValueError(
             f"code-size-bot {shlex.join(words[:1])} ended with exit code {code}: its"
@@ -170,9 +176,9 @@ def require(process: subprocess.Popen[bytes], words: Sequence[str]) -> None:
 
 
 def home_of(command: str, *candidates: Path) -> Path:
-    """The directory that the path in a printed command is relative to.
+    """Return the directory that the path in a printed command is relative to.
 
-    Raises ValueError where none has that file.
+    Raises ValueError if none has that file.
     """
     model = shlex.split(command.rpartition(" < ")[2])[0]
     for home in (*candidates, ROOT):
@@ -182,7 +188,7 @@ def home_of(command: str, *candidates: Path) -> Path:
 
 
 def plain(text: str) -> str:
-    """Text as a cell of a Markdown table shows it."""
+    """Return text as a cell of a Markdown table shows it."""
     line = " ".join(text.split())
     for letter, escaped in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "'")):
         line = line.replace(letter, escaped)
@@ -190,7 +196,7 @@ def plain(text: str) -> str:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options that every part has."""
+    """Add the options that every part has."""
     parser.add_argument(
         "--suite",
         choices=sorted(SUITES),
@@ -227,7 +233,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def work_of(given: argparse.Namespace) -> Work:
-    """What these options ask for."""
+    """Return the work that these options ask for."""
     config = (given.config or SUITES[given.suite]).resolve()
     selectors = [
         f"--{name}={glob}"
@@ -253,7 +259,7 @@ def work_of(given: argparse.Namespace) -> Work:
 
 
 def alone(section: Callable[[Work], Section], about: str | None) -> int:
-    """The command line of one part: its section goes to standard output."""
+    """Run one part from its command line; its section goes to standard output."""
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,7 +1,7 @@
-"""Write docs/example anew: the report of IREE 3.11.0 against 3.13.0 over the quick suite, and pictures of its page.
+"""Write docs/example anew: a report over the quick suite, and pictures of its page.
 
-`tests/fixtures/everyday` has both sides. `--picture` also draws the pictures, which
-needs a browser and a font with colour emoji.
+It compares IREE 3.11.0 and 3.13.0. `tests/fixtures/everyday` has both sides.
+`--picture` also draws the pictures, which needs a browser and a font with colour emoji.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAP_PICTURE = ROOT / ".github" / "map.png"
 
 
 def write(folder: Path) -> None:
-    """The files that are shown, of those that a comparison writes."""
+    """Write the files of a comparison that are shown."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         for file in write_report(everyday.report(CASE), None, Path(scratch)):

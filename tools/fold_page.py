@@ -1,4 +1,7 @@
-"""The measured tables of docs/fold.md, of a `fold.json` or several: `make fold-table` makes one."""
+"""Write the measured tables of docs/fold.md, from one `fold.json` or several.
+
+`make fold-table` makes one.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ _STEPS = ("regions", "today", "folded")
 
 
 def count(number: int | None) -> str:
-    """`1,024`."""
+    """Return a number with separators, such as `1,024`."""
     return UNKNOWN if number is None else f"{number:,}"
 
 
 def percent(part: int | None, whole: int | None) -> str:
-    """How much less `part` is than `whole`."""
+    """Return how much less `part` is than `whole`."""
     return (
         UNKNOWN
         if part is None or not whole
@@ -35,7 +38,7 @@ def percent(part: int | None, whole: int | None) -> str:
 
 
 def change(cell: FoldCell) -> str:
-    """Of the artifact."""
+    """Return the change of the artifact."""
     before = cell.artifact_bytes.before
     after = cell.artifact_bytes.after
     return (
@@ -46,7 +49,7 @@ def change(cell: FoldCell) -> str:
 
 
 def steps(models: Sequence[FoldModel]) -> list[str]:
-    """How far folding takes each model."""
+    """Return the table of how far folding takes each model."""
     head = ["model", *_STEPS, "away today", "away folded"]
     rows = [
         [
@@ -61,7 +64,7 @@ def steps(models: Sequence[FoldModel]) -> list[str]:
 
 
 def cells(audit: FoldAudit) -> Iterator[list[str]]:
-    """A row for each cell that was folded."""
+    """Yield a row for each cell that was folded."""
     for cell in audit.cells:
         if cell.state != "folded":
             continue
@@ -84,7 +87,7 @@ def cells(audit: FoldAudit) -> Iterator[list[str]]:
 
 
 def others(audit: FoldAudit) -> Iterator[str]:
-    """What was not folded, by state."""
+    """Yield what was not folded, by state."""
     for state in ("nothing-to-fold", "unsupported", "failed"):
         named = [
             f"{cell.model} on {cell.target}"
@@ -99,7 +102,7 @@ def others(audit: FoldAudit) -> Iterator[str]:
 
 
 def page_lines(audit: FoldAudit) -> list[str]:
-    """The part of docs/fold.md."""
+    """Return the part of docs/fold.md."""
     head = [
         "model",
         "target",
@@ -148,7 +151,7 @@ def page_lines(audit: FoldAudit) -> list[str]:
 
 
 def targets(audit: FoldAudit) -> Iterator[list[str]]:
-    """A row for each target: sums over its folded cells."""
+    """Yield a row for each target: sums over its folded cells."""
     for target in sorted({cell.target for cell in audit.cells}):
         cells = [
             cell
@@ -181,9 +184,10 @@ def targets(audit: FoldAudit) -> Iterator[list[str]]:
 
 
 def together(audits: Sequence[FoldAudit]) -> FoldAudit:
-    """Audits of one compiler as one: of a cell that several have, the last counts.
+    """Join audits of one compiler.
 
-    Of a model's folds the fewest.
+    If several have the same cell, the last one counts. Of a model's folds, the
+    fewest executables count.
     """
     cells = {
         (cell.model, cell.target): cell for audit in audits for cell in audit.cells
@@ -212,7 +216,7 @@ def _fewest(model: str, cells: Iterable[FoldCell]) -> int | None:
 
 
 def main(paths: Sequence[str]) -> None:
-    """Write them."""
+    """Write the tables."""
     audit = together([fold_of(Path(path).read_bytes()) for path in paths])
     page = ROOT / "docs" / "fold.md"
     page.write_text(

@@ -1,7 +1,8 @@
-"""The measured tables of docs/lab.md, of a `lab.json` or several: `make lab-tables` makes them.
+"""Write the measured tables of docs/lab.md, from one `lab.json` or several.
 
-Of several of one experiment, such as of many models and of many targets, the page has
-all, and its first table that of the most models on its target.
+`make lab-tables` makes them. There may be several files of one experiment, such as of
+many models and of many targets. Then the page has all, and its first table that of the
+most models on its target.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _NAMES = 16
 
 
 def part_of(name: str) -> str:
-    """The name of an experiment's part of docs/lab.md."""
+    """Return the name of an experiment's part of docs/lab.md."""
     return f"{PART}-{name}"
 
 
 def drawn(shown: Table) -> list[str]:
-    """A table in Markdown, its caption before it."""
+    """Return a table in Markdown, its caption before it."""
     rows = [[md_words(text, md_cell) for text in row] for row in shown.texts]
     return [
         md_words(shown.caption, md_code),
@@ -58,12 +59,12 @@ def drawn(shown: Table) -> list[str]:
 
 
 def listed(lines: Iterable[Phrase]) -> list[str]:
-    """A list in Markdown."""
+    """Return a list in Markdown."""
     return [f"- {md_words(line, md_code)}" for line in lines]
 
 
 def page_lines(lab: Lab) -> list[str]:
-    """An experiment's part of docs/lab.md: what it answers, and the tables that lead."""
+    """Return an experiment's part of docs/lab.md: its answer, and the first tables."""
     all_sums = sums(lab)
     leading = tables(lab, all_sums)[0]
     grown = growths(lab.study, lab.experiment.columns)
@@ -91,7 +92,7 @@ def page_lines(lab: Lab) -> list[str]:
 
 
 def first_lines(labs: Sequence[Lab]) -> list[str]:
-    """One line for each experiment: its question, and what was measured."""
+    """Return one line for each experiment: its question, and what was measured."""
     rows = [
         [
             f"[{lab.experiment.name}](#{lab.experiment.name})",
@@ -106,7 +107,7 @@ def first_lines(labs: Sequence[Lab]) -> list[str]:
 
 
 def short_answer(lab: Lab) -> str:
-    """What differs most, or the exponents of growth, in a few words."""
+    """Return what differs most, or the exponents of growth, in a few words."""
     grown = growths(lab.study, lab.experiment.columns)
     if grown:
         return " ".join(md_words(line, md_code) for line in growth_answers(grown))
@@ -152,12 +153,12 @@ def _against(lab: Lab, shown: Sums) -> str:
 
 
 def _few(told: Sequence[str]) -> list[str]:
-    """The first two differences, and the time, which comes last."""
+    """Return the first two differences, and the time, which comes last."""
     return [*told[:2], *told[2:][-1:]] if "CPU time" in told[-1] else list(told[:2])
 
 
 def _size(lab: Lab, shown: Sums, name: str) -> float:
-    """The part of the first change that is sure."""
+    """Return the part of the first change that is sure."""
     for column in lab.experiment.columns:
         before = shown.value(shown.variants[0].name, column)
         after = shown.value(name, column)
@@ -167,7 +168,10 @@ def _size(lab: Lab, shown: Sums, name: str) -> float:
 
 
 def main(paths: Sequence[str]) -> None:
-    """Write each experiment's part of docs/lab.md, and its first table where all are given."""
+    """Write each experiment's part of docs/lab.md.
+
+    The first table is written, too, if all experiments are given.
+    """
     labs: dict[str, list[Lab]] = {name: [] for name in load_experiments()}
     for path in paths:
         lab = read_lab(Path(path))

@@ -1,4 +1,4 @@
-"""A `lab.json` as the value that it was written of, as far as its tables go."""
+"""Read a `lab.json` as the value that it was written from, as far as its tables go."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RUN = ("equal", "equal_note", "price_note")
 
 
 def read_lab(path: Path) -> Lab:
-    """What the file says."""
+    """Return what the file says."""
     plain = json.loads(path.read_bytes())
     rows: list[dict[str, Any]] = plain["cells"]
     variants = []

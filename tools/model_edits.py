@@ -31,13 +31,13 @@ class Edit:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The model before and after."""
+        """Return the model before and after."""
         before = model(self.model)
         return before, self.change(before)
 
 
 def added(text: str) -> str:
-    """An operation behind the classifier."""
+    """Add an operation behind the classifier."""
     sigmoid = f"%scores = torch.aten.sigmoid %816 : {CNN_OUT} -> {CNN_OUT}"
     return edited(
         text, f"return %816 : {CNN_OUT}", f"{sigmoid}\n    return %scores : {CNN_OUT}"
@@ -45,20 +45,20 @@ def added(text: str) -> str:
 
 
 def relu(text: str) -> str:
-    """Another activation in the first layer."""
+    """Replace the activation in the first layer."""
     old = f"torch.aten.gelu %66, %str : {BERT_MLP}, !torch.str -> {BERT_MLP}"
     return edited(text, old, f"torch.aten.relu %66 : {BERT_MLP} -> {BERT_MLP}")
 
 
 def without_activation(text: str) -> str:
-    """The first layer's second product takes what goes into the activation."""
+    """Skip the activation before the first layer's second product."""
     return edited(
         text, "torch.aten.linear %67, %68, %69", "torch.aten.linear %66, %68, %69"
     )
 
 
 def epsilon(text: str) -> str:
-    """Another constant in the first layer norm."""
+    """Change the constant in the first layer norm."""
     constants = re.findall(r"%float9\.999990e-13 = torch\.constant\.float \S+", text)
     if len(constants) != 1:
         raise ValueError(f"the constant stands there {len(constants)} times")
@@ -70,19 +70,19 @@ def epsilon(text: str) -> str:
 
 
 def log_softmax(text: str) -> str:
-    """The logarithm of the first attention's weights."""
+    """Take the logarithm of the first attention's weights."""
     return edited(
         text, "%48 = torch.aten.softmax.int", "%48 = torch.aten.log_softmax.int"
     )
 
 
 def three_layers(text: str) -> str:
-    """The last of four layers left out."""
+    """Leave out the last of four layers."""
     return edited(text, f"return %229 : {BERT_OUT}", f"return %178 : {BERT_OUT}")
 
 
 def twice(text: str) -> str:
-    """A fully connected layer of the first attention used once more, on what it gave."""
+    """Use a fully connected layer of the first attention again, on its own result."""
     operation = re.search(r"^ *%57 = .*$", text, re.MULTILINE)
     if operation is None:
         raise ValueError("%57 is not there")
@@ -93,12 +93,12 @@ def twice(text: str) -> str:
 
 
 def batch(text: str) -> str:
-    """A batch of 48 in place of 32."""
+    """Change the batch from 32 to 48."""
     return re.sub(r"tensor<32x", "tensor<48x", text)
 
 
 def half(text: str) -> str:
-    """A cast that goes through f16."""
+    """Send a cast through f16."""
     old = "%5 = stablehlo.convert %4 : (tensor<32x10xi1>) -> tensor<32x10xf32>"
     first = "%half = stablehlo.convert %4 : (tensor<32x10xi1>) -> tensor<32x10xf16>"
     return edited(
@@ -110,7 +110,7 @@ def half(text: str) -> str:
 
 
 def clamped(text: str) -> str:
-    """The first convolution's output clamped at zero."""
+    """Clamp the first convolution's output at zero."""
     old = '%147 = "tosa.clamp"(%146) <{max_val = 127 : i8, min_val = -128 : i8'
     return edited(text, old, old.replace("-128", "0"))
 

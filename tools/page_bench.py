@@ -41,7 +41,7 @@ async () => {
 
 
 def plain(size: int) -> str:
-    """A page of so many bytes that has text alone."""
+    """Return a page of so many bytes that has text alone."""
     frame = (
         '<!DOCTYPE html>\n<html lang="en"><meta'
         ' charset="utf-8"><title>Text</title>\n{}</html>'
@@ -52,7 +52,10 @@ def plain(size: int) -> str:
 
 
 def opening_ms(browser: Browser, path: Path) -> float:
-    """From the navigation to loaded and painted, in a tab of its own."""
+    """Return the time from the navigation to the end of loading and painting.
+
+    The page is in a tab of its own.
+    """
     page = browser.new_page()
     page.goto(path.resolve().as_uri())
     milliseconds: float = page.evaluate(_OPENED)
@@ -63,7 +66,11 @@ def opening_ms(browser: Browser, path: Path) -> float:
 def measured(
     browser: Browser, folder: Path, html: str, rounds: int = ROUNDS
 ) -> tuple[int, float, float]:
-    """Bytes, and the medians of this page and of one of text alone in milliseconds."""
+    """Return the bytes of a page, and the median time to open it.
+
+    The third value is the median time of a page with text alone. Both are in
+    milliseconds.
+    """
     pages = {"page": html, "text": plain(len(html.encode()))}
     for name, text in pages.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -79,7 +86,7 @@ def measured(
 def rows(
     rounds: int = ROUNDS, paths: Sequence[Path] = ()
 ) -> list[tuple[str, str, str]]:
-    """For the table of `make bench`: (what, measured, bound)."""
+    """Return the rows for the table of `make bench`: (what, measured, bound)."""
     if not any(map(shutil.which, NAMES)):
         return [(f"page of {CELLS} cells: no Chromium here to open it", "", "")]
     pages = {str(path): path.read_text(encoding="utf-8") for path in paths}

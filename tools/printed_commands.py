@@ -96,7 +96,10 @@ class Side:
 
 
 def ran(cell: Cell, side: Side, target: Path) -> tuple[str, str]:
-    """What a shell makes of the printed command: the artifact's digest, or the first diagnostics."""
+    """Return what a shell makes of the printed command.
+
+    It is the artifact's digest, or the first diagnostics.
+    """
     line = cell.command.replace("iree-compile -", f"{side.binary} -", 1)
     line = line.replace(f"-o {cell.key.model}.vmfb", f"-o {target}")
     done = subprocess.run(
@@ -118,9 +121,9 @@ def ran(cell: Cell, side: Side, target: Path) -> tuple[str, str]:
 
 
 def check(number: int, cell: Cell, side: Side, scratch: Path) -> Checked:
-    """The printed command against the cell.
+    """Compare the printed command with the cell.
 
-    One that gives something else is asked a few times more.
+    A command that gives something else is run a few times more.
     """
     where = f"{side.name} {cell.key}"
     expected = (
@@ -143,7 +146,7 @@ def check(number: int, cell: Cell, side: Side, scratch: Path) -> Checked:
 
 
 def checked(work: Work, sides: Iterable[Side]) -> list[Checked]:
-    """All cells of these sides, a compile per core."""
+    """Check all cells of these sides, a compile per core."""
     cells = [
         (cell, side) for side in sides for cell in side.snapshot.cells if cell.command
     ]
@@ -161,7 +164,7 @@ def checked(work: Work, sides: Iterable[Side]) -> list[Checked]:
 
 
 def sides_of(work: Work) -> list[Side]:
-    """The two releases of PAIR."""
+    """Return the two releases of PAIR."""
     out = work.compared(
         work.folder("commands") / "out", "--base", PAIR[0], "--head", PAIR[1]
     )
@@ -181,7 +184,7 @@ def sides_of(work: Work) -> list[Side]:
 
 
 def variations(work: Work, home: Path) -> Iterator[Side]:
-    """Small models under one further flag each, measured by the program.
+    """Yield small models under one further flag each, measured by the program.
 
     A flag that the release lacks is left out.
     """
@@ -216,7 +219,7 @@ def variations(work: Work, home: Path) -> Iterator[Side]:
 
 
 def table(found: Sequence[Checked]) -> list[str]:
-    """Counts, and a line for each command that gave something else."""
+    """Return counts, and a line for each command that gave something else."""
     counts = Counter(command.outcome for command in found)
     lines = [
         f"{len(found)} commands: {counts['equal']} gave the reported result in the"
@@ -235,12 +238,15 @@ def table(found: Sequence[Checked]) -> list[str]:
 
 
 def sound(found: Iterable[Checked]) -> bool:
-    """Whether each command gave what was reported, or what the compiler gives now and then."""
+    """Return whether each command gave what was reported.
+
+    Another result that the compiler sometimes gives is accepted.
+    """
     return all(command.outcome != "other" for command in found)
 
 
 def commands(work: Work) -> Section:
-    """The cells of two releases."""
+    """Return the section about the cells of two releases."""
     sides = sides_of(work)
     outcomes = checked(work, sides)
     heading = "## The printed command gives the reported build"
@@ -249,7 +255,7 @@ def commands(work: Work) -> Section:
 
 
 def flags(work: Work) -> Section:
-    """Small models under further flags."""
+    """Return the section about small models under further flags."""
     sides = list(variations(work, work.folder("flags")))
     outcomes = checked(work, sides)
     about = (

@@ -1,4 +1,4 @@
-"""Run the bot, and write how much CPU time its child processes used, by the files that started them.
+"""Run the bot, and write the CPU time of its child processes by the files in charge.
 
 `python proof_meter.py CPU.json compare --base …` runs `code-size-bot compare --base …`.
 A key of CPU.json is the list of files of `bot/study` on the stack, outermost first.

@@ -309,7 +309,10 @@ def cost_row(name: str, total: Shares, spent_ms: Mapping[str, int]) -> list[str]
 def compared(
     work: Work, name: str, base: str, head: str, *words: str
 ) -> Compared | None:
-    """Return a comparison, made where an interrupted run has not left it; None without a verdict."""
+    """Return a comparison; None if it has no verdict.
+
+    A comparison that an interrupted run finished is not made again.
+    """
     out = work.folder("proofs", name)
     if not (out / "cpu.json").is_file():
         meter = Path(__file__).with_name("proof_meter.py")

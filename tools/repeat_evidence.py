@@ -26,13 +26,16 @@ from bot.core.snapshot_json import from_json
 TIMES = frozenset({"compile_cpu_ms", "compile_peak_rss_kib"})
 EXACT = frozenset(metric.id for metric in METRICS if metric.exact)
 RUNS = 12
-"""Of a command whose cell differed: that often it must be asked before it is believed that it always says the same."""
+"""How often the command of a cell that differed is run.
+
+Only then it counts as deterministic.
+"""
 SHOWN = 40
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a compiler is held against itself."""
+    """The machine and the folder in which a compiler is compared with itself."""
 
     words: str
     folder: str
@@ -54,7 +57,7 @@ PLACES = (
 
 
 def without_times(value: Any) -> Any:
-    """The JSON value without what differs from run to run by nature."""
+    """Return the JSON value without what differs from run to run by nature."""
     if isinstance(value, dict):
         return {
             name: without_times(entry)
@@ -65,7 +68,7 @@ def without_times(value: Any) -> Any:
 
 
 def differing(one: Path, other: Path) -> Iterator[str]:
-    """Where two JSON files differ beside times, as paths into them."""
+    """Yield the paths at which two JSON files differ, other than in times."""
     base_document, head_document = (
         without_times(json.loads(path.read_bytes())) for path in (one, other)
     )
@@ -84,7 +87,10 @@ def _differing(one: Any, other: Any, path: str) -> Iterator[str]:
 
 
 def same(work: Work) -> Section:
-    """One comparison from two empty caches at the same time, with one job and with two."""
+    """Make one comparison twice at the same time, with one job and with two.
+
+    Both begin with an empty cache.
+    """
     runs = []
     outs = []
     for jobs, folder in ((1, "one"), (2, "another/folder")):
@@ -137,12 +143,12 @@ class Held:
 
 
 def name_of(row: Mapping[str, Any]) -> str:
-    """A cell as the page calls it."""
+    """Return a cell's name on the page."""
     return f"{row['model']} on {row['target']}"
 
 
 def difference(cell: Mapping[str, Any]) -> str:
-    """What is not the same in a cell of a report; empty where all of it is."""
+    """Return what differs in a cell of a report; empty if nothing does."""
     if cell["state"] in ("same", "broken"):
         parts = [
             f"{cell[name]['base']} | {cell[name]['head']}"
@@ -163,12 +169,12 @@ def difference(cell: Mapping[str, Any]) -> str:
 
 
 def unlike(pair: Mapping[str, Any]) -> bool:
-    """Whether the two sides of a pair are not equal."""
+    """Return whether the two sides of a pair differ."""
     return bool(pair["base"] != pair["head"])
 
 
 def held(words: str, report: Mapping[str, Any]) -> Held:
-    """What a report says of two sides that are one."""
+    """Return what a report says of two sides that are one."""
     excused = [
         cell["state"] == "unmeasured" and not difference(cell)
         for cell in report["cells"]
@@ -192,7 +198,7 @@ def held(words: str, report: Mapping[str, Any]) -> Held:
 
 
 def measured(work: Work) -> Snapshot:
-    """The compiler's cells, measured with one job in a cache of its own."""
+    """Return the compiler's cells, measured with one job in a cache of their own."""
     home = work.folder("noise", BASE.folder)
     arguments = [
         "measure",
@@ -209,7 +215,10 @@ def measured(work: Work) -> Snapshot:
 
 
 def against(work: Work, place: Place, base: str) -> tuple[Held, Snapshot]:
-    """The same compiler measured in another place and compared with the base side, as a pull request does it."""
+    """Measure the same compiler in another place.
+
+    It is compared with the base side, as a pull request does it.
+    """
     home = work.folder("noise", place.folder)
     arguments = [
         "compare",
@@ -233,7 +242,10 @@ def against(work: Work, place: Place, base: str) -> tuple[Held, Snapshot]:
 
 
 def unrepeated(cell: Cell, side: Side, runs: int = RUNS) -> bool:
-    """Whether the printed command alone, run again and again, gives more than one artifact or message."""
+    """Return whether the printed command alone gives more than one artifact or message.
+
+    The command is run again and again.
+    """
     results = set()
     with tempfile.TemporaryDirectory(prefix="evidence-") as name:
         for _ in range(runs):
@@ -244,7 +256,7 @@ def unrepeated(cell: Cell, side: Side, runs: int = RUNS) -> bool:
 
 
 def told(names: Iterable[str], noisy: Mapping[str, str]) -> Iterator[str]:
-    """A line for each cell that differed somewhere, or was seen to give several artifacts."""
+    """Yield a line for each cell that differed, or that gives several artifacts."""
     for name in sorted({*names, *noisy}):
         yield (
             f"- {'noise' if name in noisy else 'difference'}:"
@@ -255,7 +267,10 @@ def told(names: Iterable[str], noisy: Mapping[str, str]) -> Iterator[str]:
 def noise_lines(
     found: Sequence[Held], noisy: Mapping[str, str]
 ) -> tuple[list[str], bool]:
-    """The table, the cells by name, and whether all that differed is the compiler's own."""
+    """Return the table and the cells by name.
+
+    The second value says whether all that differed is the compiler's own noise.
+    """
     rows = []
     for comparison in found:
         counts = [
@@ -294,9 +309,9 @@ def noise(
     places: Sequence[Place] = PLACES,
     repeats: Callable[[Cell, Side], bool] = unrepeated,
 ) -> Section:
-    """A compiler against itself from all places.
+    """Compare a compiler with itself from all places.
 
-    What differs is asked by its printed command alone.
+    A cell that differs is checked with its printed command alone.
     """
     base = measured(work)
     path = str(work.folder("noise", BASE.folder) / "base.json")

@@ -1,4 +1,6 @@
-"""What `report` costs on 5,000 cells, against reading the same two files with Python's `json`: part of `make bench`.
+"""Measure what `report` costs on 5,000 cells, as a part of `make bench`.
+
+It is compared with reading the same two files with Python's `json`.
 
 Every dispatch of every cell has code of its own, on each side another: nothing that
 cells have in common makes the files easier than they look, and every cell has a story
@@ -43,14 +45,14 @@ _JSON = "[__import__('json').load(open(path, 'rb')) for path in sys.argv] and 0"
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one process: CPU time of user and system, and the largest resident set."""
+    """The cost of a process: its CPU time, user and system, and its largest memory."""
 
     cpu_seconds: float
     peak_mib: float
 
 
 def many(snapshot: Snapshot, side: str, count: int = CELLS) -> Snapshot:
-    """So many cells, made of copies of the measured ones.
+    """Return so many cells, made of copies of the measured ones.
 
     Those of `head` have more code in every dispatch.
     """
@@ -106,7 +108,10 @@ def _dispatch(row: Dispatch, name: str, more: int, side: str) -> Dispatch:
 
 
 def write(snapshot: Snapshot, folder: Path, count: int = CELLS) -> list[Path]:
-    """Both files, one after the other: two snapshots of this size at once are more than a small machine has."""
+    """Write both files, one after the other.
+
+    Two snapshots of this size at once need more memory than a small machine has.
+    """
     paths = [folder / "base.json", folder / "head.json"]
     for path in paths:
         with path.open("wb") as file:
@@ -131,7 +136,10 @@ def _cost(work: str, argv: list[str]) -> Cost:
 
 
 def costs(snapshot: Snapshot, count: int = CELLS) -> tuple[Cost, Cost]:
-    """Of `report`, and of `json` reading the two files; each as a process of its own."""
+    """Return the cost of `report`, and that of `json` reading the two files.
+
+    Each runs as a process of its own.
+    """
     with tempfile.TemporaryDirectory(prefix="code-size-bench-") as name:
         base, head = map(str, write(snapshot, Path(name), count))
         argv = [
@@ -148,7 +156,7 @@ def costs(snapshot: Snapshot, count: int = CELLS) -> tuple[Cost, Cost]:
 
 
 def rows(snapshot: Snapshot) -> list[tuple[str, str, str]]:
-    """For the table of `make bench`: (what, measured, bound)."""
+    """Return the rows for the table of `make bench`: (what, measured, bound)."""
     report, json = costs(snapshot)
     return [
         (f"report on {CELLS:,} cells, CPU", f"{report.cpu_seconds:.1f} s", ""),

@@ -48,11 +48,12 @@ sys.exit(code)
 
 
 def copied(snapshot: Snapshot, copies: int) -> Snapshot:
-    """The snapshot with so many copies of each model, under other names and with figures and texts of their own.
+    """Return the snapshot with so many copies of each model.
 
-    Equal copies would be packed to nothing. So the sizes of each are a multiple, which
-    still adds up, the digits of its names and strategies are others, digests are
-    digested again, and strategies stand at other dispatches.
+    They have other names, and figures and texts of their own. Equal copies would be
+    packed to nothing. So the sizes of each are a multiple, which still adds up. The
+    digits of its names and strategies are others, digests are digested again, and
+    strategies stand at other dispatches.
     """
 
     def copy(cell: Cell, at: int) -> Cell:
@@ -138,7 +139,7 @@ def _name(model: str, copy: int) -> str:
 
 
 def nightlies(sources: Sequence[Snapshot], nights: int) -> Iterator[Snapshot]:
-    """One snapshot a night, from the first source to the last."""
+    """Yield one snapshot a night, from the first source to the last."""
     cells = [{cell.key: cell for cell in source.cells} for source in sources]
     keys = sorted(set.intersection(*(set(cell) for cell in cells)))
     steps = len(sources) - 1
@@ -160,7 +161,10 @@ def nightlies(sources: Sequence[Snapshot], nights: int) -> Iterator[Snapshot]:
 
 
 def _moves_at(key: CellKey, step: int, nights: int, steps: int) -> int:
-    """The night in which a cell goes over to source `step + 1`: anywhere in that step's part of the year."""
+    """Return the night in which a cell goes over to source `step + 1`.
+
+    It can be anywhere in that step's part of the year.
+    """
     number = int.from_bytes(
         hashlib.sha256(f"{key} {step}".encode()).digest()[:4], "big"
     )
@@ -168,9 +172,9 @@ def _moves_at(key: CellKey, step: int, nights: int, steps: int) -> int:
 
 
 def stored(snapshots: Iterator[Snapshot], folder: Path) -> tuple[Path, int]:
-    """A clone whose origin has each night's snapshot on its data branch.
+    """Return a clone whose origin has each night's snapshot on its data branch.
 
-    And the bytes of that branch, packed.
+    Returns as well the bytes of that branch, packed.
     """
     origin = folder / "origin.git"
     clone = folder / "clone"
@@ -214,7 +218,10 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def history_cost(clone: Path, nights: int, out: Path) -> tuple[float, float]:
-    """CPU seconds and peak MiB of `history` over all nights; its files are in `out` then."""
+    """Return CPU seconds and peak MiB of `history` over all nights.
+
+    Its files are in `out` afterwards.
+    """
     arguments = [
         "history",
         "--quiet",

@@ -1,4 +1,6 @@
-"""What a start costs in CPU time, against `python -c 'import argparse'`: part of `make bench`, and a program.
+"""Measure the CPU time of a start, against `python -c 'import argparse'`.
+
+This is a part of `make bench`, and a program of its own.
 
 A quotient of small times moves with whatever else the machine does; `test_start.py`
 keeps what it stands for.
@@ -23,7 +25,7 @@ STARTS = (
 
 
 def cpu_seconds(argv: Sequence[str]) -> float:
-    """The least CPU time, of user and system, that one run took."""
+    """Return the least CPU time, of user and system, that one run took."""
     times = []
     for _ in range(RUNS):
         before = _children_seconds()
@@ -40,7 +42,7 @@ def _children_seconds() -> float:
 
 
 def ratios() -> dict[str, float]:
-    """Arguments → CPU time of that start, as a multiple of the plain import's."""
+    """Return arguments → CPU time of that start, as a multiple of a plain import's."""
     plain = cpu_seconds([sys.executable, "-c", "import argparse"])
     return {
         " ".join(start): cpu_seconds([sys.executable, "-m", "bot", *start]) / plain

@@ -1,4 +1,4 @@
-"""The compiler's own MLIR bindings, in child processes.
+"""Run the compiler's own MLIR bindings in child processes.
 
 The IR is parsed by the program that wrote it.
 """
@@ -16,7 +16,7 @@ from bot.core.this_machine import here
 from bot.system.processes import Cancel, Worker
 
 IR_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "ir_worker.py"
-"""Run as a script, beside MLIR bindings; never imported here."""
+"""The script that runs beside MLIR bindings; it is never imported here."""
 
 
 class Bindings:
@@ -56,7 +56,7 @@ class Bindings:
     def ask(self, operation: str, **fields: object) -> str | None:
         """Return a worker's answer as JSON text (`{"error": …}` included).
 
-        None where there are no bindings.
+        None if there are no bindings.
         """
         if self._root is None:
             return None
@@ -80,7 +80,7 @@ class Bindings:
             return None
 
     def _started_worker(self) -> Worker | None:
-        """Start a worker; None where it cannot load the bindings."""
+        """Start a worker; return None if it cannot load the bindings."""
         worker = Worker(self._argv)
         greeting = self._answer(worker, None)
         if greeting is not None and greeting.strip() == '{"ready": true}':
@@ -129,9 +129,9 @@ QUESTIONS = {
     "allocas": ("10.executable-targets",),
     "strategies": ("9.executable-configurations",),
 }
-"""What is asked of the IR of a compile, and of which phases.
+"""Question about the IR of a compile → the phases that it needs.
 
-Phases are the ends of their files' names.
+Phases are named by the ends of their files' names.
 """
 
 

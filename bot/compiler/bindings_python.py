@@ -23,8 +23,8 @@ _PYTHONS = [f"python3.{minor}" for minor in range(9, 20)]
 def interpreter(root: Path, cancel: Cancel) -> str | None:
     """Return the Python that loads the MLIR bindings below `root`.
 
-    It is this one, else one on PATH that is seen to load them. Empty where there is
-    none, None where there are no bindings.
+    It is this one, else the first on PATH that can load them. Empty if there is
+    none, and None if there are no bindings.
     """
     libraries = [path.name for path in (root / NATIVE_BINARY.parent).glob("_mlir.*")]
     if not libraries:

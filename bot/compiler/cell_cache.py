@@ -1,10 +1,9 @@
-"""The cell cache.
+"""Cache cells, so that the same bytes, flags and compiler are measured only once.
 
-What was measured once for these very bytes, flags and compiler is not measured again.
-
-One file per cell, named after its key's digest. Its first line is the SHA-256 of the
-rest; the rest is canonical JSON that repeats the key. A torn, foreign or older entry is
-simply absent. Files are written beside and renamed, so that two runs can share a cache.
+There is one file per cell, named after its key's digest. Its first line is the SHA-256
+of the rest. The rest is canonical JSON that repeats the key. A torn, foreign or older
+entry counts as absent. Files are written beside and renamed, so that two runs can share
+a cache.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ class _Kept(Record, frozen=True):
 def cell_key(compiler_digest: str, cell: PlannedCell) -> str:
     """Return the key of a cell: everything that its measurement depends on.
 
-    Names that are only labels are not in it. Empty for a cell that reads files which
-    are not all known: nothing of it is kept or reused.
+    Names that are only labels are not in it. The key is empty if the cell reads
+    files that are not all known. Such a cell is neither kept nor reused.
     """
     if cell.unlisted:
         return ""
@@ -77,10 +76,9 @@ class CellCache:
         return self.root / "cells" / key[:2] / f"{key}.json"
 
     def load(self, key: str, own_metrics: OwnMetrics = ()) -> Cell | None:
-        """Return the cell stored under `key`.
+        """Return the cell stored under `key`; None if there is no valid one.
 
-        None where there is none that can be trusted. `own_metrics`: the metrics that
-        its compiler declares.
+        `own_metrics`: the metrics that its compiler declares.
         """
         if not key:
             return None
@@ -96,7 +94,7 @@ class CellCache:
         return stored.cell if stored.key == key else None
 
     def store(self, key: str, cell: Cell) -> None:
-        """Keep a cell, unless something that it says is true of this machine only."""
+        """Keep a cell, unless a part of it is true of this machine only."""
         if not (key and self.keeps and lasts(cell)):
             return
         programs = {}
@@ -114,7 +112,7 @@ class CellCache:
 
 @dataclass(frozen=True, slots=True)
 class TextStore:
-    """Keep IR texts on disk under `root`, by their digest.
+    """IR texts on disk under `root`, by their digest.
 
     They are for differences that people read, never for numbers.
     """
@@ -127,7 +125,7 @@ class TextStore:
         return self.root / "ir" / name[:2] / f"{name}.mlir"
 
     def load(self, digest: str) -> str | None:
-        """Return the text; None where it is not at hand."""
+        """Return the text; None if it is not here."""
         with suppress(ValueError):
             return (
                 read(self._path(digest)).decode() if is_digest(digest) else ""
@@ -135,7 +133,7 @@ class TextStore:
         return None
 
     def keep(self, digest: str, text: str) -> None:
-        """Keep a text, unless it is there; ValueError for what is no digest."""
+        """Keep a text, unless it is there; raises ValueError for a malformed digest."""
         if not is_digest(digest):
             raise ValueError(f"{digest!r} is not a digest")
         path = self._path(digest)

@@ -1,10 +1,9 @@
-"""A compiler of which only its command is known.
+"""Run a compiler of which only its command is known.
 
-The command is a package's, a program of this machine, or a script of the repository.
-
-It runs in a folder that has the sources and the model at the paths that they have
-beside the configuration, and an empty folder for what it makes. Which files are
-measured the configuration says; what they are, they say themselves.
+The command is a package's, a program of this machine, or a script of the repository. It
+runs in a folder that has the sources and the model, at the same paths as beside the
+configuration. An empty folder is there for its output. The configuration says which
+files are measured. The files themselves show what they are.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ class CommandCompiler:
     ) -> tuple[PlannedCell, ...]:
         """Return the cells with the words of their command.
 
-        They have as well what they read beside their model.
+        They also have the files that they read beside their model.
         """
         lines = _digest_lines(self.sources)
         result = []
@@ -150,9 +149,9 @@ class CommandCompiler:
         )
 
     def path_of(self, model: str) -> str:
-        """Return a model's path beside the configuration, or its name.
+        """Return a model's path beside the configuration.
 
-        It has the name where it is not below the configuration.
+        It is the model's name if the model is not below the configuration.
         """
         path = os.path.relpath(model, self.command.root)
         if path.startswith(".."):
@@ -166,7 +165,7 @@ class CommandCompiler:
     def _compile(self, session: Session, cell: PlannedCell, _layout: int) -> Result:
         """Return what the command made of one cell.
 
-        What it wrote is read when nothing of it lives any more.
+        Its files are read when no process of it is alive any more.
         """
         if pointer := lfs_pointer(Path(cell.model.path)):
             return pointer
@@ -261,9 +260,10 @@ class CommandCompiler:
         )
 
     def _facts(self, path: Path) -> dict[str, int | None]:
-        """Return metric id → what the command's file of facts says, None for nothing.
+        """Return metric id → its value in the command's file of facts, or None.
 
-        All metrics that the configuration declares are there. Raises InputError.
+        All metrics that the configuration declares are there. Raises
+        InputError.
         """
         text = b"{}"
         if path.is_file():
@@ -303,7 +303,7 @@ def _digest_lines(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def any_of(globs: Sequence[str], name: str) -> bool:
-    """Return True where a glob matches a file's path, or its name alone."""
+    """Return True if a glob matches a file's path, or its name alone."""
     file_name = name.rpartition("/")[2]
     return any(
         fnmatchcase(name, glob) or fnmatchcase(file_name, glob) for glob in globs
@@ -342,12 +342,12 @@ def command_compiler(
 ) -> CommandCompiler:
     """Return the compiler that `spec` names.
 
-    It names a release or wheel of the package, else a ref of the repository, else words
-    for `{side}`.
+    It names a release or wheel of the package, else a ref of the repository, else
+    words for `{side}`.
 
-    `moving`: what it was called where that is another release from time to time.
-    `commit`: the SHA of the commit whose files are in the command's folder; empty for
-    none.
+    `moving`: the name of the SPEC if it stands for another release from time to
+    time. `commit`: the SHA of the commit whose files are in the command's folder;
+    empty for none.
 
     Raises CompilerUnavailable.
     """
@@ -446,7 +446,7 @@ def _programs_of(
 
 
 def _sources(command: Command, root: Path) -> dict[str, bytes]:
-    """Return the files that go along, and those that the command names."""
+    """Return the files that the folder gets, and those that the command names."""
     names = {word for word in command.run if not os.path.isabs(word)}
     for glob in command.sources:
         names.update(iglob(glob, root_dir=root, recursive=True))
@@ -530,8 +530,8 @@ def _install(
 ) -> Path:
     """Make a virtual environment with this Python.
 
-    Where places may hold other wheels tomorrow, `home` is the beginning of a name that
-    ends with their digest.
+    If the places may hold other wheels tomorrow, the folder's name is `home` with
+    the digest of the wheels.
     """
     python = str(getattr(sys, "_base_executable", sys.executable))
     name = "python{}.{}".format(*sys.version_info)

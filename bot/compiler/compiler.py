@@ -1,4 +1,4 @@
-"""What a compiler is to the rest of the program.
+"""Define what the rest of the program needs of a compiler.
 
 It has an identity, options that it refuses, and the result of a compile.
 """
@@ -18,7 +18,7 @@ from bot.system.processes import Cancel, Meter
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A finished compile: what it left, and what it cost."""
+    """A finished compile: its files, and its cost."""
 
     files: Mapping[str, bytes]  # name → contents, still unread
     cpu_ms: int
@@ -44,10 +44,10 @@ Result = Compiled | Failure  # How a compile ended
 
 
 Compile = Callable[[PlannedCell, int], Result]
-"""How the compile of one cell ended, at a layout of memory.
+"""The function that compiles one cell with a layout of memory, and returns the result.
 
-`bot.system.memory_layout` has the layouts. For any thread, and never an exception for
-what a cell does.
+`bot.system.memory_layout` has the layouts. Any thread may call it. It never raises an
+exception for a fault of the cell.
 """
 
 
@@ -70,7 +70,7 @@ class Compiler(Protocol):
 
     @property
     def is_traced(self) -> bool:
-        """Return True where its passes can be printed over a dispatch."""
+        """Return True if its passes can be printed over a dispatch."""
 
     def in_its_words(
         self, side: str, cells: Sequence[PlannedCell], cancel: Cancel, /
@@ -84,5 +84,5 @@ class Compiler(Protocol):
     def at_work(self, session: Session) -> AbstractContextManager[Compile]:
         """Return the compiler, ready for compiles.
 
-        What it started for them ends with the context.
+        The processes that it started for them end with the context.
         """

@@ -15,12 +15,12 @@ from bot.system.files import hashed, write_atomically
 
 LIBRARY = "libIREECompiler.so"
 _BESIDE = ("iree-lld", "lib*.so*", "iree_platform_libs/**/*")
-"""What the compiler reads beside its binary.
+"""The files that the compiler reads beside its binary.
 
-The linker, the libraries, and the device code that the compiler links in.
+They are the linker, the libraries, and the device code that the compiler links in.
 """
 _IN_LIB = (f"{LIBRARY}*", "iree_platform_libs/**/*")
-"""What lies in `lib` of a build directory, which has its binaries in `tools`."""
+"""The files in `lib` of a build directory, which has its binaries in `tools`."""
 _SHARED = "lib*.so*"  # of a build whose libraries are shared ones
 _OF_THE_SYSTEM = (Path("/lib"), Path("/usr/lib"))
 _BINDINGS = ("iree/compiler/**/*.py", "iree/compiler/_mlir_libs/*.so")
@@ -37,7 +37,7 @@ The `iree-compile` in `bin/` is a Python script that costs up to a second a call
 def compiler_digest(binary: Path, bindings: Path | None, cache: Path) -> str:
     """Return the SHA-256 (hex) over the compiler's files and names.
 
-    Raises CompilerUnavailable where they change meanwhile.
+    Raises CompilerUnavailable if they change meanwhile.
     """
     # of two places a file of one name each
     files = [*dict.fromkeys(_files(binary, bindings))]

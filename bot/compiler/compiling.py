@@ -1,4 +1,4 @@
-"""One compile of one cell, by its printed command.
+"""Compile one cell with its printed command.
 
 Additional options leave files beside the artifact. The model arrives on standard input
 and every output has a fixed relative name, because paths end up in artifacts.
@@ -47,16 +47,15 @@ PROGRAM = "program.json"
 ALLOCAS = "allocas.json"
 STRATEGIES = "strategies.json"
 EXECUTABLE_SOURCES = "executable-sources.mlir"
-"""The files of a compile.
+"""The names of a compile's files.
 
-They are those of the compiler, and the answers of the IR worker, JSON that is still
-unread.
+They are those of the compiler, and the answers of the IR worker as unread JSON.
 """
 _PHASES = "phases"
 _TIMING = ("--mlir-timing", "--mlir-timing-display=list")
 _THE_ARTIFACT = "the artifact"
 _MOST_SOURCES_BYTES = 1 << 23
-"""Larger programs, such as those with weights, would fill the cache."""
+"""The limit for cached programs: larger ones, such as with weights, fill the cache."""
 _MOST_TABLE_BYTES = 1 << 26
 """The most bytes that are read of a table.
 
@@ -79,7 +78,7 @@ _REQUIRED = {
 
 @dataclass(frozen=True, slots=True)
 class CompileSetup:
-    """How one side compiles: compiler, measuring options, place, deadline, and reader of IR."""
+    """How one side compiles: its compiler and options, and the reader of its IR."""
 
     toolchain: Toolchain
     session: Session
@@ -89,7 +88,7 @@ class CompileSetup:
 
 @dataclass(frozen=True, slots=True)
 class CompileInput:
-    """What a compile reads, and the name of the model it comes from."""
+    """The file that a compile reads, and the name of its model."""
 
     model: str
     path: Path
@@ -97,7 +96,7 @@ class CompileInput:
 
 @dataclass(frozen=True, slots=True)
 class TimedCompile:
-    """What a compile with the compiler's report of times left.
+    """The result of a compile with the compiler's own report of times.
 
     It has the report, and when each phase ended.
     """
@@ -145,9 +144,9 @@ def _invoke(
 
 
 def _file(path: Path, label: str, most_bytes: int = MOST_READ_BYTES) -> bytes | None:
-    """Read a file; None where there is none.
+    """Return the content of a file; None if there is none.
 
-    Raises InputError for a file that is too large to be read.
+    Raises InputError if the file is too large to be read.
     """
     try:
         return read_bounded(path, label, most_bytes)
@@ -171,7 +170,7 @@ def compile_to(
 def artifact_of(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput, out: Path
 ) -> Failure | None:
-    """Write the artifact, and measure nothing; the failure where there is none."""
+    """Write the artifact, and measure nothing; return the failure if there is none."""
     data = _made(setup, argv=argv, source=source, label=_THE_ARTIFACT)
     if isinstance(data, Failure):
         return data
@@ -200,7 +199,7 @@ def _made(
 def timed(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput
 ) -> TimedCompile | Failure:
-    """Compile once more with the compiler's own report of times, and only that."""
+    """Compile once more, with the compiler's own report of times alone."""
     with temporary_directory("cell-", setup.session.scratch) as directory:
         started = directory / "started"
         started.touch()
@@ -328,10 +327,10 @@ def _compile_once(
 def compile_directly(
     setup: CompileSetup, argv: Sequence[str], source: CompileInput, *, layout: int = 0
 ) -> Result:
-    """Compile one cell; once more with the stack gate lifted where that refused.
+    """Compile one cell; if the stack gate refuses, compile again with the gate lifted.
 
-    Where that fails, too, its failure stands, unless it says nothing of the compiler
-    and the model.
+    If the second compile fails, its failure is the result. But if that failure says
+    nothing of the compiler and the model, the first failure is the result.
 
     `layout`: of the compiler's memory, as in `bot.system.memory_layout`.
     """

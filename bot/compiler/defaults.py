@@ -1,6 +1,6 @@
 """Ask a compiler for its options.
 
-Its library has their defaults, its help all names.
+Its library has the defaults, and its help has all names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FOLDER = "(folder of the compiler)"
 def kept_defaults(
     toolchain: Toolchain, cache: Path, cancel: Cancel, *, keeps: bool
 ) -> OptionDefaults | Failure:
-    """Return the options of a compiler.
+    """Return the options of a compiler, from the cache or from the compiler itself.
 
     They are those that the cache has of this very compiler, else what it answers.
 

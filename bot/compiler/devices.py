@@ -16,7 +16,7 @@ _MOST_TARGETS = 4
 def own_devices(phases: Path) -> str | None:
     """Return why a compile is not one of the planned target.
 
-    None where the model names no device. `phases`: the folder of
+    None if the model names no device. `phases`: the folder of
     `--dump-compilation-phases-to`.
     """
     path = min(phases.glob(_INPUT_PHASE), default=None)

@@ -21,13 +21,16 @@ _DIAGNOSTIC = re.compile(
 )
 _DUMP = "see current operation:"
 _REMARK = re.compile(r"^\S.*?: ?remark: ")
-"""Never says why a compile failed; what follows it is indented and belongs to it."""
+"""A remark, which never says why a compile failed.
+
+Indented lines after it belong to it.
+"""
 _PLACED = re.compile(r"\A\S.*?:\d+:\d+: (?:error: )?")
 _NOISE = "note: called from"
 _LONG_NAME = re.compile(r"'([^']{64})[^']+([^']{32})'")
 """A name in quotation marks.
 
-It is shortened where it would push the figures behind it out of a line.
+It is shortened if it would push the figures after it out of a line.
 """
 _CRASH = re.compile(
     r"^(PLEASE submit a bug report|Please report issues to|Stack dump|\s*#\d+"
@@ -61,9 +64,9 @@ def reason(message: str) -> str:
 
 
 def stack_figure_bytes(output: str) -> int | None:
-    """Return the compiler's own figure where its stack gate refused.
+    """Return the compiler's own figure if its stack gate refused.
 
-    This is the largest of those that it gives.
+    It is the largest of those that it gives.
     """
     return max((int(match[2]) for match in _STACK.finditer(output)), default=None)
 
@@ -71,7 +74,8 @@ def stack_figure_bytes(output: str) -> int | None:
 def trim(output: str) -> str:
     """Return the first diagnostics.
 
-    There is no IR, no crash trace, no directory or random file name, and no line twice.
+    IR, crash traces, directories, random file names and repeated lines are left
+    out.
     """
     kept_lines: list[str] = []
     dumping = False
@@ -93,7 +97,7 @@ def trim(output: str) -> str:
 
 
 class Undumped:
-    """A compiler's output as it comes, without the IR behind an error.
+    """A filter for a compiler's output that leaves out the IR after an error.
 
     The IR follows `see current operation:`, and can be megabytes.
     """

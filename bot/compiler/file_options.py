@@ -1,4 +1,4 @@
-"""Know which options of IREE's tools name files that a build reads.
+"""List the options of IREE's tools that name files which a build reads.
 
 Other options are known to read none. An option that stands in no table here, and whose
 value is a word, may read any file.
@@ -31,10 +31,10 @@ PATH_OPTIONS: Mapping[str, str] = {
     "--iree-preprocessing-transform-spec-filename": "",
     "--iree-rocm-bc-dir": "",
 }
-"""Option → the signs that part its value into files or folders.
+"""Option → the signs that separate files or folders in its value.
 
-`=` follows a name (`scope=file`), `,` parts paths, and `@` begins the name of an entry
-point.
+`=` follows a name (`scope=file`), `,` separates paths, and `@` begins the name of an
+entry point.
 """
 
 IMPORT_PATH_OPTIONS: Mapping[str, str] = {"--data-dir": ""}
@@ -98,13 +98,13 @@ _PLAIN_OPTIONS = frozenset(
         "--params-scope",
     }
 )
-"""Options whose value is no file.
+"""Options whose value is not a file.
 
 It is one of a few words, a target or a list of features.
 """
 
 _TOOL_OPTIONS = frozenset({"--iree-cuda-use-ptxas", "--iree-metal-compile-to-metallib"})
-"""Options without which the compiler starts no other program."""
+"""Options that make the compiler start a program of this machine, unless set to off."""
 _TRIPLE = (  # of WebAssembly: linked by a program of this machine
     "--iree-llvmcpu-target-triple"
 )
@@ -117,7 +117,7 @@ _TRUTHS = ("", "true", "TRUE", "True", *_OFF)
 def kind_of(flag: str) -> Kind:
     """Return what the value of a flag names.
 
-    Booleans and numbers name no file, but for those that make the compiler start a
+    Booleans and numbers name no file. The exceptions make the compiler start a
     linker or an assembler of this machine.
     """
     option, equals, value = flag.partition("=")

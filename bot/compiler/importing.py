@@ -31,14 +31,14 @@ _MISSING = here("needs the onnx package: pip install 'code-size-bot[onnx]'")
 _MACHINES = re.compile(
     r"(\w+\.)*(ImportError|ModuleNotFoundError|MemoryError|OSError|\w*(File|Permission)\w*Error)\b"
 )
-"""Exceptions of the importer that say nothing of the model."""
+"""Exceptions of the importer that blame the machine, not the model."""
 
 
 @cache
 def importer_version(model: Model) -> str:
     """Return what the import of a model depends on beside the compiler.
 
-    These are the package and options; empty for MLIR.
+    It is the package and the options; empty for MLIR.
     """
     if not model.path.endswith(".onnx"):
         return ""
@@ -58,7 +58,7 @@ def lfs_pointer(path: Path) -> Failure | None:
 
 
 class Importer:
-    """Sources of one side's models, and its temporary files."""
+    """Imports the models of one side, and keeps temporary files."""
 
     def __init__(self, toolchain: Toolchain, session: Session) -> None:
         self._toolchain = toolchain
@@ -67,10 +67,7 @@ class Importer:
         self._lock = threading.Lock()
 
     def source(self, model: Model) -> Path | Failure:
-        """Return the file to feed to the compiler.
-
-        A Failure where the model cannot be imported.
-        """
+        """Return the file to feed to the compiler, or a Failure of the import."""
         path = Path(model.path)
         if pointer := lfs_pointer(path):
             return pointer

@@ -1,6 +1,6 @@
 """Find out whether the package index has a release at all.
 
-No answer is never taken for a no.
+A missing answer never counts as a no.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _OFFERED = re.compile(r"^\S+ Available versions: (.+)$", re.MULTILINE)
 
 
 def is_missing(release: str, places: Places, cancel: Cancel) -> bool:
-    """Return True where every place answered, and none has a file of this release.
+    """Return True if every place answered, and none has a file of this release.
 
-    A release for other machines alone is not missing. False where a place did not
-    answer, or has nothing of the project: nobody knows then.
+    A release for other machines alone is not missing. False if a place did not
+    answer, or has nothing of the project: then it is unknown.
     """
     with temporary_directory("index-") as scratch:
         log = scratch / "log"
@@ -54,7 +54,7 @@ def is_missing(release: str, places: Places, cancel: Cancel) -> bool:
 
 
 def _is_empty_index(match: re.Match[str], project: str) -> bool:
-    """Return True where an index answered that it does not have the project."""
+    """Return True if an index answered that it does not have the project."""
     place = match["url"] or match["path"] or ""
     is_of_project = canonicalize_name(
         place.rstrip("/").rpartition("/")[2]

@@ -1,9 +1,7 @@
-"""The files that a build reads beside its model.
+"""Find the files that a build reads beside its model.
 
-Flags name some, and a model may name others.
-
-Their bytes are part of the key of a build. A build whose files are not all known has no
-key.
+Flags name some, and a model may name others. Their bytes are part of the key of a
+build. A build whose files are not all known has no key.
 """
 
 from __future__ import annotations
@@ -39,9 +37,9 @@ _READING = {
     b"preprocessing_pipeline": "a pipeline of passes",
     b"apply_registered_pass": "a pass",
 }
-"""What may name files in a way that is not read here → what it is called.
+"""Text in a model or a spec that may name further files → what it is called.
 
-It stands in a model or a spec.
+The bot does not read such names.
 """
 _CHUNK_BYTES = 1 << 20
 _STRING = re.compile(rb'"((?:[^"\\\n]|\\.){1,4096})"')
@@ -53,7 +51,7 @@ _EXTERNAL = re.compile(
 )
 """`key: "location"` of an entry of ONNX' `external_data`.
 
-Behind it is the length of its value.
+The length of its value follows it.
 """
 
 
@@ -240,7 +238,7 @@ def _digest_of(digests: dict[str, str]) -> str:
 def _digest(path: Path, shown_path: str) -> str:
     """Digest a file, or all files of a folder with their names.
 
-    `missing` for what is not there.
+    The digest of a missing file is `missing`.
     """
     try:
         mode = path.stat().st_mode
@@ -283,9 +281,9 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _reading_in(path: Path) -> str:
-    """Return what in a file may name files in a way that is not read here.
+    """Return what in a file may name files in a way that the bot does not read.
 
-    Empty for nothing, and for what is no file.
+    Empty if there is nothing of that kind, or no such file.
     """
     if not path.is_file():
         return ""
@@ -308,11 +306,11 @@ def _refuse(error: OSError) -> None:
 def with_inputs(
     cells: Iterable[PlannedCell], folder: Path, top: Path | None
 ) -> tuple[PlannedCell, ...]:
-    """Return the builds of IREE with what each reads beside its model.
+    """Return the builds of IREE with the files that each reads beside its model.
 
-    A relative path in a flag is relative to `folder`, that of the configuration. In the
-    printed command it is relative to `top`, as the model's path is; None: to `folder`,
-    too.
+    A relative path in a flag is relative to `folder`, that of the configuration. In
+    the printed command it is relative to `top`, like the model's path. If `top` is
+    None, it is relative to `folder` there, too.
     """
     reader = Reader(folder.resolve())
     result = []
@@ -365,14 +363,14 @@ def _flags_shown(
 
 
 def _from(place: str, top: Path | None) -> str:
-    """Return a path relative to the top of the repository; empty for one outside."""
+    """Return a path relative to the top of the repository; empty for a path outside."""
     if top is None or not Path(place).is_relative_to(top.resolve()):
         return ""
     return os.path.relpath(place, top.resolve())
 
 
 def not_cached(cells: Sequence[PlannedCell]) -> Iterator[str]:
-    """Yield a line for each reason for which builds are not cached."""
+    """Yield a line for each reason why builds are not cached."""
     counts = dict[str, int]()
     for cell in cells:
         if cell.unlisted:

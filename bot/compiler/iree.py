@@ -1,6 +1,6 @@
-"""IREE as the compiler of a side.
+"""Use IREE as the compiler of a side.
 
-It runs `iree-compile`, its bindings and its import of models.
+It has `iree-compile`, its bindings and its import of models.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bot.system.processes import Cancel
 
 @dataclass(frozen=True, slots=True)
 class Iree:
-    """One `iree-compile`."""
+    """One `iree-compile`, as the compiler of a side."""
 
     toolchain: Toolchain
     is_traced: bool = True
@@ -49,7 +49,7 @@ class Iree:
     ) -> tuple[PlannedCell, ...]:
         """Return the cells with the flags of this release, under the names it knows.
 
-        See the protocol.
+        `Compiler.in_its_words` has the rest.
         """
         named = in_its_words(self.toolchain, for_release(self.info, cells), cancel)
         check_flags(
@@ -90,7 +90,7 @@ class Iree:
 def toolchain_of(compiler: Compiler) -> Toolchain:
     """Return the IREE compiler, for questions that only it answers.
 
-    Raises UsageError where the compiler is another.
+    Raises UsageError if the compiler is another one.
     """
     if not isinstance(compiler, Iree):
         hint = (
@@ -106,7 +106,7 @@ def toolchain_of(compiler: Compiler) -> Toolchain:
 def open_setup(
     toolchain: Toolchain, session: Session
 ) -> Iterator[tuple[CompileSetup, Importer]]:
-    """Return what compiles with one compiler, and what imports its models.
+    """Return the setup of compiles with one compiler, and the importer of its models.
 
     The process that reads IR ends with the context.
     """
@@ -150,9 +150,9 @@ def check_flags(
 def unknown_to_all(
     toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel
 ) -> str | None:
-    """Return an option for every cell that the compiler does not know.
+    """Return an option of every cell that the compiler does not know.
 
-    None where it knows them all.
+    None if it knows them all.
     """
     for flags in dict.fromkeys(cell.flags for cell in cells):
         with temporary_directory("run-") as scratch:
@@ -201,10 +201,11 @@ def in_its_words(
 
 
 def flags_of(command: str) -> list[str]:
-    """Return what a printed command gives the compiler.
+    """Return the flags that a printed command gives the compiler.
 
-    Each option has one of its names. Empty for what cannot be read. The file of the
-    input is left out, as it may have another folder, and so is that of the output.
+    Each option has one of its names. The result is empty if the command cannot be
+    read. The files of the input and the output are left out, because their folders
+    may differ.
     """
     try:
         arguments = shlex.split(command)

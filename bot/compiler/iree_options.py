@@ -1,4 +1,4 @@
-"""Ask a compiler which options it understands: for measuring, and by which names.
+"""Ask a compiler which options it understands, and by which names.
 
 All of it is asked with one trivial module, some 50 ms a question. Some options have
 other names in other releases. As the compiler itself is asked which of two names it
@@ -34,13 +34,16 @@ MEASURING_OPTIONS = (
     "--iree-scheduling-dump-statistics-file=statistics.json",
 )
 RENAMED = "--iree-hip-", "--iree-rocm-"
-"""How options of rocm begin up to 3.10.0, and from 3.12.0 on; 3.11.0 knows both."""
+"""Beginnings of the options of rocm: up to 3.10.0, and from 3.12.0 on.
+
+3.11.0 knows both.
+"""
 
 
 def other_name(flag: str) -> str:
     """Return the flag as releases before or after the renaming call it.
 
-    It is the flag itself where they do not differ.
+    If the names do not differ, it is the flag itself.
     """
     old, new = RENAMED
     if flag.startswith(old):
@@ -66,7 +69,7 @@ def known_measuring_options(
 ) -> tuple[str, ...]:
     """Return the MEASURING_OPTIONS that this compiler knows.
 
-    Raises CompilerUnavailable where it cannot start at all.
+    Raises CompilerUnavailable if it cannot start at all.
     """
     options = list(MEASURING_OPTIONS)
     while True:

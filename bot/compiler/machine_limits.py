@@ -1,4 +1,4 @@
-"""Tell how the machine, and not the compiler, ends a compile.
+"""Recognize a compile that the machine, and not the compiler, ended.
 
 There may be no room or no memory, or a program that cannot be started.
 """
@@ -37,13 +37,10 @@ _OTHERS = re.compile(
 
 
 def require_room(outcome: Outcome, directory: Path) -> None:
-    """Refuse what was made in a directory that is full.
+    """Raise an error if a directory is full, whether the compiler noticed or not.
 
-    It is refused whether the compiler noticed or not.
-
-    Raises:
-        OutputError: there is no room.
-        InputError: the compiler removed the directory.
+    Raises OutputError if there is no room, and InputError if the compiler removed
+    the directory.
     """
     try:
         stat = os.statvfs(directory)
@@ -59,11 +56,11 @@ def require_room(outcome: Outcome, directory: Path) -> None:
 
 
 def blamed(message: str, ending: Outcome) -> str:
-    """Return the message of a failure, marked where the machine refused.
+    """Return the message of a failure, marked if the machine caused it.
 
-    It has the memory where that ran out. A compiler that reports no memory while it
-    holds little asked for far too much at once, as LLVM does where it has a size wrong:
-    that is its own crash, and is reported so.
+    If memory ran out, the message says how much there was. A compiler may report no
+    memory while it holds little. Then it asked for far too much at once, as LLVM
+    does when it has a size wrong. That is its own crash, and is reported so.
     """
     if memory_text := _memory_words(ending):
         return here(f"{memory_text}: {message}")
@@ -75,8 +72,8 @@ def blamed(message: str, ending: Outcome) -> str:
 def _memory_words(ending: Outcome) -> str:
     """Return that memory ran out, and how much there was.
 
-    Empty where nothing says so. The kernel ends the largest process of a machine that
-    is out of memory with SIGKILL, and tells it nothing.
+    Empty if nothing says so. The kernel ends the largest process of a machine that
+    is out of memory with SIGKILL, and gives it no reason.
     """
     has_said = bool(NO_MEMORY.search(ending.output))
     total_kib = memory_kib()
@@ -102,7 +99,7 @@ def _memory_words(ending: Outcome) -> str:
 def memory_kib() -> int | None:
     """Return the memory that compiles may use at most.
 
-    It is the machine's, or less where its control group has a limit.
+    It is the machine's, or less if its control group has a limit.
     """
     limits: list[int] = []
     for path in _GROUP_LIMITS:

@@ -1,6 +1,6 @@
-"""The digest of the code that measures: a build measured by other code is measured anew.
+"""Digest the code that measures: a build measured by other code is measured again.
 
-It is the digest of syntax trees without docstrings and comments, so that a corrected
+The digest is over syntax trees without docstrings and comments, so that a corrected
 docstring keeps every cache and stored baseline. Building the trees takes half a second,
 so a cache remembers the digest of the same files.
 """

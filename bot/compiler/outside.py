@@ -30,7 +30,7 @@ _DATABASES = (
 )
 """Files of a distribution's package database.
 
-They have which packages are installed, in which version.
+They list the installed packages with their versions.
 """
 _PACMAN = Path("/var/lib/pacman/local")  # has a folder for each package
 _NAME = r"/[\w.+@%~/-]+"
@@ -71,14 +71,14 @@ _COMPILED = (
     ".s",
     ".S",
 )
-"""Ends of names of files that are compiled, and start no program."""
+"""Endings of files that are compiled, and start no program."""
 _PYTHON = ".py"  # starts programs that it names in a string
 
 
 def packages_digest() -> str:
-    """Return a digest of which packages the machine has.
+    """Return a digest of the packages that the machine has.
 
-    Empty where no database says so.
+    If no database lists them, it is the version of the operating system.
     """
     digests = [hashed(Path(path)) for path in _DATABASES if os.path.isfile(path)]
     if _PACMAN.is_dir():
@@ -96,9 +96,9 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def outside_of(texts: Iterable[tuple[str, bytes]], installed: Path | None) -> str:
-    """Return the first file or program outside that one of the texts names.
+    """Return the first outside file or program that a text names.
 
-    Empty for none. The packages of the machine do not count.
+    Empty if no text names one. The packages of the machine do not count.
 
     Args:
         texts: the name of each file, empty for the words of the command, and its bytes.
@@ -156,9 +156,9 @@ def _upwards(text: str) -> Iterator[str]:
 
 
 def _by_pip() -> str:
-    """Return a folder of Python packages that belong to no package of the machine.
+    """Return a folder of Python packages that no package of the machine owns.
 
-    Empty for none.
+    Empty if there is none.
     """
     for pattern in _PIP_FOLDERS:
         for folder in sorted(Path(_BY_HAND).glob(pattern)):

@@ -18,7 +18,7 @@ _FASTEST = 1
 class ProgramCache:
     """Compressed IR on disk under `root`, by the key of the cell.
 
-    Without `keeps` nothing is added. A torn entry is absent.
+    Without `keeps` nothing is added. A torn entry counts as absent.
     """
 
     root: Path
@@ -28,7 +28,7 @@ class ProgramCache:
         return self.root / "programs" / key[:2] / f"{key}.mlir.z"
 
     def load(self, key: str) -> bytes | None:
-        """Return the IR of a cell; None where there is none."""
+        """Return the IR of a cell; None if there is none."""
         if not key:
             return None
         try:

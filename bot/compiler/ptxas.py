@@ -1,12 +1,11 @@
-"""NVIDIA's assembler, which the extra `cuda` brings.
+"""Assemble the PTX of an artifact with NVIDIA's assembler, from the extra `cuda`.
 
-It turns the PTX modules of an artifact into machine code.
-
-What runs on a device is not the PTX text of an artifact but what an assembler makes of
-it; on a device the driver's own one does that, of the driver's version. Here it is the
-`ptxas` of the package, at its default level, for the device that each module asks for.
-The text may come from anyone: it is assembled as untrusted as a model is compiled, in a
-directory of its own, with a time limit and an environment without secrets.
+A device runs not the PTX text of an artifact but the machine code that an assembler
+makes of it. On a device that is the driver's own assembler, in the driver's version.
+Here it is the `ptxas` of the package, at its default level, for the device that each
+module asks for. The text may come from anyone. So it is assembled as untrusted as a
+model is compiled: in a directory of its own, with a time limit and an environment
+without secrets.
 """
 
 from __future__ import annotations
@@ -42,21 +41,21 @@ _REFUSAL_CHARS = 240
 
 @dataclass(frozen=True, slots=True)
 class Ptxas:
-    """One assembler: its program, and the version of its package."""
+    """An assembler: its program, and the version of its package."""
 
     binary: Path
     version: str
 
     @property
     def name(self) -> str:
-        """Return what tells its figures from those of another: `ptxas 12.9.86 -O3`."""
+        """Return the name that identifies its figures, such as `ptxas 12.9.86 -O3`."""
         return f"ptxas {self.version} {LEVEL}"
 
 
 def program_of(package: str, pattern: str) -> tuple[Path, str] | None:
     """Return a program of an installed package and its version.
 
-    None without the package, or where it has none for this machine.
+    None without the package, or if it has no program for this machine.
     """
     try:
         package_distribution = distribution(package)
@@ -71,7 +70,7 @@ def program_of(package: str, pattern: str) -> tuple[Path, str] | None:
 
 @cache
 def installed() -> Ptxas | None:
-    """Return the assembler of this environment; None where it has none."""
+    """Return the assembler of this environment; None if it has none."""
     program = program_of(PACKAGE, "*/bin/ptxas")
     if program:
         return Ptxas(*program)
@@ -79,9 +78,9 @@ def installed() -> Ptxas | None:
 
 
 def assembler_of(backend: str, ptxas: Ptxas | None) -> str:
-    """Return what makes the figures of a cell of this backend.
+    """Return the name of the assembler that makes the figures of this backend's cells.
 
-    Empty where it has no PTX text, or without an assembler.
+    Empty if the backend has no PTX text, or without an assembler.
     """
     if ptxas and backend == BACKEND:
         return ptxas.name
@@ -89,7 +88,7 @@ def assembler_of(backend: str, ptxas: Ptxas | None) -> str:
 
 
 class Assembler:
-    """Assembles modules, each text once; may be used from any thread."""
+    """Assembles modules, each text once. Any thread may use it."""
 
     def __init__(
         self, cancel: Cancel, timeout_seconds: float, ptxas: Ptxas | None

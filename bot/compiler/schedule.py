@@ -1,4 +1,4 @@
-"""Runs tasks on a few threads, the costliest one first.
+"""Run tasks on a few threads, the costliest one first.
 
 Long tasks first keeps all cores busy to the end. Results travel through the tasks' own
 closures, so that the order in which they complete never shows.
@@ -22,7 +22,7 @@ class Task(NamedTuple):
 
 
 class Watcher(Protocol):
-    """Is told what runs; called from the threads that run it."""
+    """An observer of the tasks, which is called from the threads that run them."""
 
     def started(self, name: str) -> None:
         """Note that a task begins."""

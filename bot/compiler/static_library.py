@@ -16,8 +16,8 @@ _LINK_STATIC = "--iree-llvmcpu-link-static"
 def library_path(argv: Sequence[str], directory: Path) -> Path | None:
     """Return where a compile in `directory` writes its static library.
 
-    None where its flags ask for none. The compiler gives any path the suffix `.o`. It
-    writes no library where it links embedded libraries.
+    None if its flags ask for none. The compiler gives any path the suffix `.o`. It
+    writes no library if it links embedded libraries.
     """
     options = [flag.partition("=") for flag in argv]
     if not any(option == _LINK_STATIC for option, _, _ in options):
@@ -32,7 +32,7 @@ def library_path(argv: Sequence[str], directory: Path) -> Path | None:
 def make_room_for_library(argv: Sequence[str], directory: Path) -> None:
     """Make the folders that the path of the static library names.
 
-    The compiler makes none.
+    The compiler does not make them.
     """
     path = library_path(argv, directory)
     if path is not None:

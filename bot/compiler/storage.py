@@ -1,11 +1,10 @@
-"""What is in the cache, and which compilers are in use.
+"""Manage what is in the cache, and which compilers are in use.
 
-What was unused for the longest time is removed first.
-
-A compiler is a directory; everything else is files, each of which can be made again.
-When an entry was last used is its file's time of change, which `touch` sets. A compiler
-that any run began to use within a day stays, as it may still be in use; a file is read
-at once and whole, so that nobody is hurt where it goes.
+The entries that were unused for the longest time are removed first. A compiler is a
+directory. All other entries are files, which can be made again. An entry was last used
+at its file's time of change, which `touch` sets. A compiler that any run began to use
+within a day stays, as it may still be in use. A file is read at once and whole, so that
+its removal hurts nobody.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from bot.system.trees import remove_tree
 COMPLETE = ".complete"  # Is in an unpacked compiler when all of it is there
 _COMPILERS = "toolchains"
 _FILES = ("cells", "programs", "ir", "digests", "history", "options")
-"""Folders of the cache; what else is there, such as baselines, never leaves."""
+"""Folders of the cache; other content, such as baselines, is never removed."""
 # A run that takes longer may find its compiler gone, where another needed the room
 _IN_USE_NS = 24 * 3600 * 10**9
 _full: dict[Path, str] = {}  # Caches without room for more → what the system said
@@ -49,15 +48,15 @@ class CacheEntry:
 
 
 def touch(path: Path) -> None:
-    """Note that an entry was used; a cache that can only be read notes nothing."""
+    """Note that an entry was used; do nothing if the cache can only be read."""
     with contextlib.suppress(OSError):
         os.utime(path)
 
 
 def read(path: Path) -> bytes:
-    """Return what is in an entry, and note that it is used.
+    """Return the content of an entry, and note that it is used.
 
-    Empty where there is none.
+    Empty if there is none.
     """
     try:
         data = path.read_bytes()
@@ -68,9 +67,10 @@ def read(path: Path) -> bytes:
 
 
 def add(root: Path, path: Path, data: bytes) -> None:
-    """Write an entry of the cache, unless there was no room for one before.
+    """Write an entry of the cache, unless the cache could not take one before.
 
-    No run needs it. Raises OutputError where the cache is none, such as a file.
+    It may be full, or only readable. No run needs the entry. Raises OutputError if
+    the cache is malformed, such as a file.
     """
     if root.absolute() in _full:
         return
@@ -84,9 +84,9 @@ def add(root: Path, path: Path, data: bytes) -> None:
 
 
 def without_room(root: Path) -> str:
-    """Return why nothing was added to the cache any more.
+    """Return why the cache stopped taking entries; empty if it took all of them.
 
-    Empty where all was. The next run tries it again.
+    The next run tries again to add entries.
     """
     return _full.pop(root.absolute(), "")
 
@@ -94,7 +94,7 @@ def without_room(root: Path) -> str:
 def hold(home: Path) -> bool:
     """Note that an unpacked compiler is used, so that it stays.
 
-    False where it is not there, or no longer.
+    Returns False if it is missing.
     """
     touch(home / COMPLETE)
     return (home / COMPLETE).is_file()
@@ -104,7 +104,7 @@ def hold(home: Path) -> bool:
 def filled(home: Path, mark: str = "") -> Iterator[Path]:
     """Return an empty directory that becomes `home` at the end, marked complete.
 
-    Half of one is never seen.
+    Nobody ever sees half of one.
     """
     try:
         make_directory(home.parent)
@@ -126,7 +126,7 @@ def filled(home: Path, mark: str = "") -> Iterator[Path]:
 
 
 def entries(root: Path) -> list[CacheEntry]:
-    """Return all that can leave the cache.
+    """Return all entries that can be removed from the cache.
 
     A folder that is a link belongs to another cache.
     """
@@ -172,10 +172,10 @@ def _files(folder: Path) -> Iterator[CacheEntry]:
 def evict(
     root: Path, limit_bytes: int, since_ns: int | None = None
 ) -> tuple[list[CacheEntry], int]:
-    """Remove what was unused for the longest time until the rest is in the limit.
+    """Remove the entries that were unused for the longest time, down to the limit.
 
-    Return what went, and the bytes left. What was used since `since_ns` stays, and so
-    do compilers that may be in use.
+    Returns the removed entries, and the bytes left. Entries that were used since
+    `since_ns` stay, and so do compilers that may be in use.
     """
     for folder in _folders(root):  # what dead runs were writing
         is_flat = folder.name == _COMPILERS
@@ -208,9 +208,9 @@ def evict(
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a compiler, renamed before so that half of one is never seen.
+    """Remove a file, or a compiler.
 
-    Raises OSError.
+    A compiler is renamed first, so that nobody sees half of it. Raises OSError.
     """
     if path.is_dir():
         going = path.with_name(f"{PART_PREFIX}{os.getpid()}-{path.name}")

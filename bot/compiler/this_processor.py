@@ -1,4 +1,4 @@
-"""Tell what code for the processor of this machine depends on."""
+"""Find out what code for the processor of this machine depends on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _KIND = re.compile(r"(model name|flags|Features|CPU part|isa|uarch)\s*:")
 
 
 def processor(argv: Sequence[str]) -> str:
-    """Return what flags for the code of this very processor depend on.
+    """Return what code for this very processor depends on.
 
-    Empty where no flag asks for such code.
+    Empty if no flag asks for such code.
     """
     if not any(flag.endswith("=host") for flag in argv):
         return ""
@@ -23,7 +23,7 @@ def processor(argv: Sequence[str]) -> str:
 
 
 def cpuinfo() -> str:
-    """Return what the kernel says of the processors; empty for nothing."""
+    """Return the kernel's description of the processors; empty if there is none."""
     try:
         return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -132,7 +132,7 @@ def resolve(
 def _locate(
     spec: str, cache: Path, cancel: Cancel, say: Callable[[str], None], places: Places
 ) -> _Located:
-    """Return what a path names; where there is nothing, a release."""
+    """Return the compiler that a path names; if nothing is there, that of a release."""
     try:
         path = Path(spec).expanduser()
         is_path = spec.strip() and not is_release(spec)
@@ -164,7 +164,10 @@ def _locate(
 
 
 def _stated_release(spec: str) -> str:
-    """Return the release that a SPEC states; raises CompilerUnavailable for none."""
+    """Return the release that a SPEC states.
+
+    Raises CompilerUnavailable if it states none.
+    """
     release = release_of(spec)
     if release is None:
         where = spec[:200] if spec.strip() else "an empty SPEC"

@@ -1,4 +1,4 @@
-"""Unpacked compilers in the cache, and whether each one still is what was unpacked.
+"""Hold unpacked compilers in the cache, and check that each is as it was unpacked.
 
 A compiler under review can write to the cache of the user who runs it. So each unpacked
 folder has a list of its files with their sizes and SHA-256, and a run compares the
@@ -49,7 +49,7 @@ class _Listed(Record, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is in a folder now."""
+    """The present content of a folder."""
 
     files: Mapping[str, Path]
     links: Mapping[str, str]
@@ -101,7 +101,7 @@ def held(
     hashes: tuple[str, ...] = (),
     byte_code: bool = True,
 ) -> bool:
-    """Note that an unpacked compiler is used; False where it has to be fetched.
+    """Note that an unpacked compiler is used; return False if it has to be fetched.
 
     A compiler that is not as it was unpacked is removed, with a line that says what is
     different.
@@ -144,7 +144,7 @@ def held(
 def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
     """Return how a folder differs from its list, or its wheel from the allowed ones.
 
-    Empty where it does not.
+    Empty if nothing differs.
     """
     listed = _list_of(home)
     if listed is None:
@@ -170,7 +170,7 @@ def _difference(home: Path, hashes: tuple[str, ...], *, byte_code: bool) -> str:
 
 
 def _change(name: str, listed: _Listed, files_found: _Found) -> str:
-    """Return what happened to a file since it was unpacked; empty for nothing."""
+    """Return the change of a file since it was unpacked; empty if there is none."""
     if name not in listed.files and name not in listed.links:
         return "was added"
     if name not in files_found.files and name not in files_found.links:
@@ -188,9 +188,9 @@ def _change(name: str, listed: _Listed, files_found: _Found) -> str:
 
 
 def _found(folder: Path, *, byte_code: bool) -> _Found:
-    """Return what is in a folder.
+    """Return the content of a folder.
 
-    Its list and what is still being written are left out.
+    Its list, and files that are still being written, are left out.
 
     `byte_code`: leave out byte code beside Python sources.
     """
@@ -216,8 +216,8 @@ def _found(folder: Path, *, byte_code: bool) -> _Found:
 def _list_of(home: Path) -> _Listed | None:
     """Return the list of a folder.
 
-    For a wheel that an older version unpacked, return what its RECORD says. None
-    without either.
+    For a wheel that an older version unpacked, it is made from its RECORD. None if
+    there is neither.
     """
     if not (home / LIST).is_symlink() and (home / LIST).is_file():
         try:

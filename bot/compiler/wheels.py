@@ -46,7 +46,10 @@ _PROGRAMS = {
     PROJECT: "iree/compiler/_mlir_libs/iree-compile",
     RUNTIME: "iree/_runtime_libs/iree-run-module",
 }
-"""Project → the program that its wheel is fetched for; those beside it come with it."""
+"""Project → the program for which its wheel is fetched.
+
+Programs beside it come with it.
+"""
 # How long the index may take to answer somebody who only asks whether it is there
 _ANSWER_SECONDS = 3
 
@@ -54,10 +57,10 @@ _ANSWER_SECONDS = 3
 def release_home(
     version: str, cache: Path, places: Places = INDEX, project: str = PROJECT
 ) -> Path:
-    """Return where a release is unpacked.
+    """Return the folder into which a release is unpacked.
 
-    There are other wheels for another Python, machine or libc. What came from a page
-    that a pull request may have named is never taken for what the index has.
+    There are other wheels for another Python, machine or libc. A wheel from a page
+    that a pull request may have named is never used as the index's.
     """
     kind = "" if project == PROJECT else project
     return (
@@ -146,7 +149,7 @@ def download(
     more_hint: str,
     *options: str,
 ) -> list[Path]:
-    """Fetch wheels with pip into `scratch`, at least one.
+    """Fetch one or more wheels with pip into `scratch`.
 
     Raises CompilerUnavailable, with `more_hint` in its hint.
     """
@@ -173,11 +176,12 @@ def pip(
     timeout_seconds: float = 1800,
     scratch: Path | None = None,
 ) -> Outcome:
-    """Run pip over wheels alone.
+    """Run pip, which takes wheels only.
 
-    It sees what of the environment says which index there is, and the way to it.
+    It sees only the variables of the environment that name the index and the way to
+    it.
 
-    `scratch`: where what is downloaded goes, and what pip needs for a while.
+    `scratch`: the place for downloads and for pip's temporary files.
     """
     passed = filter(re.compile("PIP_.*|(?i:.*_proxy)").fullmatch, os.environ)
     environment = {name: os.environ[name] for name in passed}
@@ -203,7 +207,7 @@ def pip(
 
 
 def reason(outcome: Outcome) -> str:
-    """Return why pip gave up, in its own words without anybody's credentials."""
+    """Return why pip gave up, in its own words without any credentials."""
     lines = outcome.output.splitlines()
     errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
     message = "pip ended without a message"
@@ -258,7 +262,7 @@ def only_fitting(candidates: Sequence[Path], directory: Path) -> Path:
 
 
 def _unheard(_line: str) -> None:
-    """Say nothing."""
+    """Ignore a line."""
 
 
 def unpack(
@@ -328,9 +332,10 @@ def offered(
 ) -> tuple[Version, ...]:
     """Return all releases for this machine and Python, the oldest first.
 
-    Pre-releases are among them. Raises CompilerUnavailable. A run has one `cancel`: the
-    answer to the first question is the answer of all of its run. `briefly`: in one
-    short request, for somebody who only asks whether the index is there.
+    Pre-releases are among them. Raises CompilerUnavailable. A run has one `cancel`,
+    and all its questions get the answer to the first one.
+
+    `briefly`: ask in one short request, to find out whether the index is there.
     """
     patience = ["--retries=2"]
     limit_seconds: float = 120
@@ -358,8 +363,8 @@ def offered(
 def newest(moving: str, places: Places, cancel: Cancel) -> str:
     """Return the release that `latest` or `nightly` is in this run.
 
-    `nightly` insists on pre-releases: where none is offered nobody said where they are.
-    Raises CompilerUnavailable.
+    `nightly` insists on pre-releases. If none is offered, the place of the nightly
+    wheels was not named. Raises CompilerUnavailable.
     """
     if moving == NIGHTLY and places.project != PROJECT:
         hint = f"name a release of {places.project}, latest, or a wheel"
@@ -384,7 +389,7 @@ def newest(moving: str, places: Places, cancel: Cancel) -> str:
 def between(old: str, new: str, places: Places, cancel: Cancel) -> tuple[str, ...]:
     """Return the releases strictly between two, on the way from the first.
 
-    Pre-releases are among them only where one of the two is a pre-release.
+    Pre-releases are among them only if one of the two is a pre-release.
     """
     first, last = sorted([Version(old), Version(new)])
     dated = first.is_prerelease or last.is_prerelease

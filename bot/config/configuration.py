@@ -64,9 +64,9 @@ SUITES = {
     "triton": "triton/code-size.yml",
     str(PACKAGED): None,
 }
-"""What asks for a packaged suite on a command line → its file.
+"""The name of a packaged suite on a command line → its file.
 
-None for the packaged configuration.
+None stands for the packaged configuration.
 """
 _T = TypeVar("_T")
 
@@ -416,9 +416,9 @@ class Configuration(Keys, frozen=True):
 
 
 class Config(Small, frozen=True):
-    """Hold everything that can be configured.
+    """Everything that can be configured.
 
-    These are the keys of the file and, beside `compiler`, what that key means.
+    It has the keys of the file and, beside `compiler`, the meaning of that key.
     """
 
     compiler: CompilerKeys  # as it is written; `repository` empty where nobody can look commits up
@@ -481,7 +481,7 @@ def is_packaged(model: Path) -> bool:
 def packaged_model(name: str) -> Path | None:
     """Return the file of a model of the packaged suite.
 
-    None where the suite has no model of this name.
+    None if the suite has no model of this name.
     """
     for path in sorted((configs_dir() / "models").iterdir()):
         if path.stem == name and path.is_file():
@@ -490,7 +490,7 @@ def packaged_model(name: str) -> Path | None:
 
 
 def config_in(folder: Path) -> str:
-    """Return the configuration's path below a folder; empty where there is none."""
+    """Return the configuration's path below a folder; empty if there is none."""
     return next((name for name in CONFIG_NAMES if (folder / name).is_file()), "")
 
 
@@ -508,7 +508,7 @@ def find_config(directory: Path) -> Path | None:
 def _up_to_top(directory: Path) -> list[Path]:
     """Return the folder and those above it in its repository.
 
-    Itself alone where there is no repository.
+    Outside of a repository it is the folder alone.
     """
     folders = list[Path]()
     for folder in (directory, *directory.parents):
@@ -521,15 +521,17 @@ def _up_to_top(directory: Path) -> list[Path]:
 def top_above(folder: Path) -> Path:
     """Return the top of the repository that holds a folder.
 
-    The folder itself where there is none.
+    Outside of a repository it is the folder itself.
     """
     return _up_to_top(folder.resolve())[-1]
 
 
 def chosen_config(path: Path | None, say: Callable[[str], None]) -> Path | None:
-    """Return the configuration that was named, else the one that is found here, which is told.
+    """Return the named configuration, else the nearest one; None for the packaged one.
 
-    None for the packaged one. Raises ConfigError where what was named is not there.
+    `say`: gets a line that names the nearest one.
+
+    Raises ConfigError if the named one is missing.
     """
     if path is None:
         nearest_path = find_config(Path.cwd())
@@ -660,7 +662,7 @@ def _names_in_rules(
 
 
 def _templates(file: YamlFile, configured: Configuration) -> Path | None:
-    """Return the directory of templates; raises ConfigError where it is none."""
+    """Return the directory of templates; raises ConfigError if it is no directory."""
     if not configured.templates:
         return None
     templates = file.path.parent / configured.templates
@@ -690,7 +692,7 @@ def read_configuration(path: Path) -> tuple[YamlFile, Configuration]:
 
 
 def read_ours(path: Path, kind: type[_T]) -> tuple[YamlFile, _T]:
-    """Return a file as its plain data with lines, and as its type.
+    """Return a file twice: as its plain data with lines, and as its type.
 
     Raises ConfigError.
     """
@@ -699,8 +701,9 @@ def read_ours(path: Path, kind: type[_T]) -> tuple[YamlFile, _T]:
 
 
 def _find_links(file: YamlFile, entry: CompilerKeys) -> tuple[str, ...]:
-    """Return the places of wheels: pages as they are written, directories from this file's.
+    """Return the places of wheels.
 
+    Pages are returned as they are written. Directories are relative to this file.
     An error never repeats a page that is refused.
     """
     places = []
@@ -747,7 +750,7 @@ def _command(file: YamlFile, entry: CompilerKeys) -> Command:
 
 
 def _check_own(file: YamlFile, metrics: OwnMetrics, rules: Sequence[Rule]) -> None:
-    """Refuse a declared metric's rule that is none for it."""
+    """Refuse a rule for a declared metric that does not fit the metric."""
     for metric in metrics:
         key_path = ("compiler", "metrics", metric.id)
         rule = next((rule for rule in rules if rule.name == metric.rule), None)
@@ -769,7 +772,7 @@ _OF_COMMANDS = ("package", "run", "artifacts", "sources", "stages", "metrics")
 
 
 def _check_command(file: YamlFile, configuration: Configuration) -> None:
-    """Refuse keys of another kind of compiler, and a command without what it needs."""
+    """Refuse keys of another kind of compiler, and a command that lacks a key."""
     if configuration.compiler.kind == "iree":
         for name in _OF_COMMANDS:
             if getattr(configuration.compiler, name):

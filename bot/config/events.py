@@ -1,7 +1,7 @@
-"""What GitHub hands to a run as values: the event and the action's inputs.
+"""Read the event and the action's inputs, which GitHub hands to a run, as values.
 
-Values of a payload are checked, as forks choose names and branches. A message names the
-key and repeats no value.
+Values of a payload are checked, because forks choose names and branches. An error names
+the key and repeats no value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _KINDS: dict[Kind, tuple[str, re.Pattern[str]]] = {
 
 
 class Document(Small, frozen=True):
-    """Read values of a payload or of the environment.
+    """Reads values of a payload or of the environment.
 
     A value stands at a path such as `pull_request.head.sha`.
     """
@@ -59,7 +59,7 @@ class Document(Small, frozen=True):
     source: str
 
     def get(self, path: str) -> object:
-        """Return what is there, as it came; None where there is nothing, or null."""
+        """Return the value there, as it came; None if there is nothing, or null."""
         value = self.raw
         for key in path.split("."):
             if isinstance(value, Mapping):
@@ -69,7 +69,10 @@ class Document(Small, frozen=True):
         return value
 
     def read(self, path: str, kind: Kind) -> str:
-        """Return a text of this kind; raises InputError, without the text, for any other."""
+        """Return a text of this kind.
+
+        Raises InputError, without the text, for any other value.
+        """
         value, (expectation, pattern) = self.get(path), _KINDS[kind]
         prints = isinstance(value, str) and (kind == "text" or value.isprintable())
         if not isinstance(value, str) or not prints or not pattern.fullmatch(value):
@@ -81,13 +84,16 @@ class Document(Small, frozen=True):
         return value
 
     def read_or_empty(self, path: str, kind: Kind) -> str:
-        """Return the same, empty where it is missing or empty."""
+        """Return a text of this kind, or an empty text if it is missing or empty."""
         if self.get(path) in (None, ""):
             return ""
         return self.read(path, kind)
 
     def id(self, path: str) -> int:
-        """Return a positive integer as GitHub counts things; InputError otherwise."""
+        """Return a positive integer as GitHub counts things.
+
+        Raises InputError for any other value.
+        """
         value = self.get(path)
         if (
             not isinstance(value, int)
@@ -107,20 +113,20 @@ _COMMAND = re.compile(rf"{PREFIX}(?!\S)", re.IGNORECASE)
 _DEPENDABOT = "dependabot[bot]"
 _HEADS = "refs/heads/"
 _POSTED = ("success", "failure", "timed_out", "cancelled", "startup_failure")
-"""How a run ends of which its pull request hears.
+"""The ends of a run of which its pull request gets a report.
 
-One that left no report, too, or nobody knows why there is none.
+A run that left no report is among them, so that somebody learns the reason.
 """
 _Rule = Callable[[RunContext, Document], RunContext]
 
 
 def run_context(environ: Mapping[str, str], payload: Mapping[str, Any]) -> RunContext:
-    """Return what this run is for.
+    """Return the subject of this run.
 
-    The environment of GitHub Actions and the event's payload as one value. Both as
+    It is made from the environment of GitHub Actions and the event's payload, as
     GitHub documents them (default variables; webhook events and payloads). Raises
-    InputError where one that the event must have is missing or not what it should be;
-    `where` names it.
+    InputError if a value that the event must have is missing or malformed; `where`
+    names it.
     """
     event = environ.get("GITHUB_EVENT_NAME", "")
     if not event:
@@ -188,7 +194,10 @@ def _same(first: str, second: str) -> bool:
 
 
 def _name_of(payload: Document, repository: str) -> str:
-    """Return the name of a repository; empty where it was deleted, which GitHub shows as null."""
+    """Return the name of a repository.
+
+    Empty if the repository was deleted, which GitHub shows as null.
+    """
     if payload.get(repository) is None:
         return ""
     return payload.read(f"{repository}.full_name", "repository")
@@ -394,9 +403,9 @@ _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
     """Return the inputs from the `INPUT_*` variables.
 
-    An empty or missing one has the default of ActionInputs. The runner of a Docker
-    action names them in upper case, and keeps hyphens. Raises UsageError naming the
-    input.
+    An empty or missing input has the default of ActionInputs. The runner of a
+    Docker action names the variables in upper case, and keeps hyphens. Raises
+    UsageError naming the input.
     """
     fields: dict[str, Any] = {}
     for name, parse in INPUTS.items():
@@ -415,9 +424,9 @@ def _shown(text: str) -> str:
 
 
 def _fitting(pattern: str, expectation: str) -> Callable[[str], str]:
-    """Return what reads a text that fits.
+    """Return a parser that takes only text of this pattern.
 
-    `said` of any other, in which {} stands for the text.
+    `expectation`: the error for other text, which replaces its {}.
     """
 
     def parse(text: str) -> str:
@@ -476,7 +485,7 @@ INPUTS: Mapping[str, Callable[[str], object]] = {
     "jobs": _count(1024),
     **dict.fromkeys(("cache", "out"), _line),
 }
-"""Each input, in the order of action.yml → what reads its text, which is never empty.
+"""Each input, in the order of action.yml → the function that reads its text.
 
-ValueError in one line.
+The text is never empty. The function raises ValueError with one line.
 """

@@ -168,7 +168,7 @@ class ExperimentsFile(Keys, frozen=True):
 def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
     """Return all experiments of a file, by name in its order.
 
-    The packaged file is read where `path` is None. Raises ConfigError: one line that
+    If `path` is None, it is the packaged file. Raises ConfigError: one line that
     names file, line and key.
     """
     file, entries = read_ours(
@@ -183,7 +183,7 @@ def load_experiments(path: Path | None = None) -> dict[str, Experiment]:
 def chosen_experiment(name: str, path: Path | None = None) -> Experiment:
     """Return the experiment of this name.
 
-    Raises UsageError, with the nearest names, where there is none of that name.
+    Raises UsageError, with the nearest names, if there is none.
     """
     experiments = load_experiments(path)
     if name not in experiments:
@@ -260,7 +260,7 @@ def _variant(
 
 
 def _assumption(file: YamlFile, place: KeyPath, entry: AssumeKeys) -> Assumption:
-    """Check that a size can be as the assumption says; raises ConfigError."""
+    """Check that a size can fit the assumption; raises ConfigError."""
     largest = None if entry.max is UNSET else entry.max
     if largest is not None:
         if largest < entry.min:

@@ -1,8 +1,9 @@
-"""The compiler pin in a requirements or constraints file, or in a pyproject.toml.
+"""Read the compiler pin in a requirements or constraints file, or in a pyproject.toml.
 
 Of the options in a requirements file, places of wheels (`--find-links`), `--no-index`
-and the `--hash` of the pin count. Other indexes do not: whoever can change the file
-could have another project's wheel taken for the compiler, or a login sent there.
+and the `--hash` of the pin count. Other indexes do not count. Otherwise whoever can
+change the file could pass another project's wheel off as the compiler, or have a login
+sent there.
 """
 
 from __future__ import annotations
@@ -59,13 +60,12 @@ _OPTIONS.add_argument("--no-index", action="store_true")
 def sought_compiler(
     path: Path, top: Path | None = None, project: str = PROJECT
 ) -> Sought:
-    """Return the release that the file pins, and where it says that its wheels are.
+    """Return the release that the file pins, and the places of its wheels there.
 
-    `top`: what neither the file nor a directory of wheels may leave; None: they may be
-    anywhere. `project`: the compiler's name on the index.
+    `top`: neither the file nor a directory of wheels may be outside of it; None:
+    they may be anywhere. `project`: the compiler's name on the index.
 
-    Raises:
-        ConfigError: the file pins no release, or several.
+    Raises ConfigError if the file pins no release, or several.
     """
     if reason := _outside(path, top):
         raise ConfigError(reason, where=str(path), hint="use files of the commit")
@@ -117,10 +117,9 @@ def sought_compiler(
 
 
 def _pinned_release(line: str, where: str, project: str) -> str | None:
-    """Return the release that a line pins; None where it is not about the compiler.
+    """Return the release that a line pins; None if it is not about the compiler.
 
-    Raises:
-        ConfigError: the line leaves the release open.
+    Raises ConfigError if the line leaves the release open.
     """
     text = requirement_of(line)
     if not is_compiler(text, project):
@@ -136,7 +135,7 @@ def _pinned_release(line: str, where: str, project: str) -> str | None:
 
 
 def _refused_place(place: str, top: Path | None, *, is_page: bool) -> str:
-    """Say why wheels are not taken from a page or a directory; empty where they are."""
+    """Return why wheels are not taken from a page or a directory; empty if they are."""
     if is_page:
         return refused_link(place)
     if not Path(place).is_dir():
@@ -147,11 +146,11 @@ def _refused_place(place: str, top: Path | None, *, is_page: bool) -> str:
 def _require_one_release(
     releases: Mapping[str, str], path: Path, project: str, first_other: str
 ) -> None:
-    """Raise ConfigError where a file pins no release, or several.
+    """Raise ConfigError if a file pins no release, or several.
 
     Args:
         releases: release → where the file pins it.
-        first_other: where the file includes another one; empty where it does not.
+        first_other: where the file includes another one; empty if it does not.
     """
     if first_other and not releases:
         raise ConfigError(
@@ -173,10 +172,10 @@ def pinned_compiler(
 ) -> Sought:
     """Return a side's compiler as the configuration in `folder` names it.
 
-    The SPEC is empty where it does not.
+    The SPEC is empty if the configuration names none.
 
-    `top`: the repository's; `within`: what nothing of a requirements file may leave, as
-    `sought_compiler` has it.
+    `top`: the repository's; `within`: nothing of a requirements file may be outside
+    of it, like `top` of `sought_compiler`.
     """
     keys = config.compiler
     if keys.requirements:
@@ -189,9 +188,10 @@ def pinned_compiler(
 
 
 def pinned_here(config: Config, side: str, folder: Path) -> Sought:
-    """Return a side's compiler as the configuration in a folder of the work tree names it.
+    """Return the compiler of a side that a configuration in the work tree pins.
 
-    `pinned_compiler` below its top.
+    The top of the repository is the top above `folder`, as `pinned_compiler` needs
+    it.
     """
     return pinned_compiler(
         config, side=side, folder=folder, top=Path(os.path.relpath(top_above(folder)))
@@ -201,7 +201,7 @@ def pinned_here(config: Config, side: str, folder: Path) -> Sought:
 def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
     """Return the file that `compiler: {requirements: …}` names.
 
-    Below the repository's top, else beside the configuration.
+    It is below the repository's top, else beside the configuration.
     """
     places = [config_folder]
     if ".." not in Path(name).parts:
@@ -287,7 +287,7 @@ def _project_lines(path: Path, project: str) -> Iterator[tuple[int, str]]:
 def _requirements(value: object, *, is_requirement: bool = False) -> Iterator[str]:
     """Yield the requirements below a value of TOML.
 
-    The strings of lists whose key says that they are some.
+    They are the strings of lists whose key says that they hold requirements.
     """
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -310,7 +310,8 @@ def _requirements(value: object, *, is_requirement: bool = False) -> Iterator[st
 def _line_of(requirement: str, text: str) -> int:
     """Return the line of a project file that has a requirement.
 
-    Without the name in that line, the file has it less often.
+    It is found by removing the name from one line: then the file has the
+    requirement less often.
     """
     name = re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0]
     times = list(_requirements(tomllib.loads(text))).count(requirement)

@@ -87,10 +87,10 @@ def parse_targets(
 ) -> tuple[Target, ...]:
     """Return the targets under `targets` of a file, in its order.
 
-    They are packaged ones by name, or a mapping. Raises ConfigError: no packaged one
-    has that name; a target extends none that there is, or itself; or its backend is
-    nearly one of IREE's. The targets of a command are names, which mean something to
-    the command alone.
+    They are packaged ones by name, or a mapping. Raises ConfigError if no packaged
+    target has a name, if a target extends itself or one that is missing, or if a
+    backend is nearly one of IREE's. The targets of a command are names, which mean
+    something to the command alone.
     """
     if is_command:
         return _command_targets(file, entries)
@@ -152,7 +152,7 @@ def _check_backends(
 ) -> None:
     """Raise ConfigError for a backend that is nearly IREE's own, which is a mistake.
 
-    Any other may be a plugin's, of which nobody here knows.
+    Any other may be a plugin's, which nobody here knows.
     """
     backends = {target.backend for target in packaged.values()}
     for name, entry in entries.items():
@@ -165,9 +165,9 @@ def _check_backends(
 
 
 def parse_flags(text: str) -> tuple[str, ...]:
-    """Return the flags quoted as in a shell, on one or more lines.
+    """Return the flags that are quoted as in a shell, on one or more lines.
 
-    ValueError with one line for the user.
+    Raises ValueError with one line for the user.
     """
     try:
         flags = [flag for line in text.splitlines() for flag in shlex.split(line)]
@@ -226,16 +226,16 @@ _SET_HERE = {
     **dict.fromkeys(("--iree-parameter-export", "--iree-parameter-splat"), _PARAMETERS),
     **dict.fromkeys(("--iree-parameter-encoder-output-file",), _PARAMETERS),
 }
-"""Option of IREE's that cannot be given → what to do instead.
+"""Option of IREE's that a user cannot give → what to do instead.
 
-This program gives it itself, or it leaves no artifact.
+The bot sets it itself, or the option leaves no artifact.
 """
 
 
 def unfit_for_iree(flag: str) -> tuple[str, str] | None:
-    """Say why a flag is none to give to IREE's tools, and what to do instead.
+    """Return why a flag cannot go to IREE's tools, and what to do instead.
 
-    None for one that is.
+    None if it can.
     """
     if hint := _SET_HERE.get(_option(flag)):
         return f"{_option(flag)} is not a flag for a build", hint
@@ -259,18 +259,19 @@ def _stays_inside(path: str) -> bool:
 def require_fit_for_iree(
     file: YamlFile, key_path: KeyPath, flags: Sequence[str]
 ) -> None:
-    """Raise ConfigError for the first flag of a list that is none to give to IREE's tools."""
+    """Raise ConfigError for the first flag of a list that cannot go to IREE's tools."""
     for index, flag in enumerate(flags):
         if unfit := unfit_for_iree(flag):
             raise file.error((*key_path, index), *unfit)
 
 
 def merged(inherited: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
-    """Return both, an added option in the place of the inherited one, and new ones last.
+    """Return both lists of flags as one.
 
-    The compiler takes the last one of an option that is there twice, and of a list of
-    several all. So that a command is read as it is meant, it has either what was
-    inherited or what is added, however often that is.
+    Added values of an option take the place of the inherited ones. New options are
+    last. If an option is there twice, the compiler takes the last one; of a list it
+    takes all. So the result has either the inherited values of an option or the
+    added ones, however many there are.
     """
     values_of: dict[str, list[str]] = {}
     for flag in added:

@@ -102,12 +102,12 @@ def parse_rules(
     declared: Mapping[str, Metric] = {},
     within: Mapping[str, Sequence[str]] = {},
 ) -> tuple[Rule, ...]:
-    """Return the rules that stand under `thresholds` of a file, in order.
+    """Return the rules under `thresholds` of a file, in order.
 
     Raises ConfigError naming file, line and key.
 
-    `declared`: the metrics that the configuration declares; `within`: the `models` and
-    `targets` that rules may name; any without it.
+    `declared`: the metrics that the configuration declares; `within`: the `models`
+    and `targets` that rules may name; without it they may name any.
     """
     metrics = {**METRIC_BY_ID, **declared}
     rules = tuple(
@@ -125,7 +125,7 @@ def parse_rules(
 def _check_names(
     file: YamlFile, rules: Sequence[Rule], within: Mapping[str, Sequence[str]]
 ) -> None:
-    """Raise ConfigError for a rule about models or targets that there are none of."""
+    """Raise ConfigError for a rule about models or targets that do not exist."""
     for index, rule in enumerate(rules):
         for key, names in within.items():
             for number, glob in enumerate(getattr(rule, key)):
@@ -142,7 +142,7 @@ def _check_hidden(
 ) -> None:
     """Raise ConfigError for a rule that can never match.
 
-    The last rule may be one, where it is the only catch-all.
+    The last rule is accepted if it is the only catch-all.
     """
     for index, rule in enumerate(rules):
         above = rules[:index]
@@ -288,9 +288,9 @@ def _level(
 def parsed(
     file: YamlFile, key_path: KeyPath, parse: Callable[[Any], _T], written: Any
 ) -> _T:
-    """Return what a text means.
+    """Return the meaning of a text.
 
-    ConfigError with its place where `parse` raises ValueError.
+    Raises ConfigError with its place if `parse` raises ValueError.
     """
     try:
         return parse(written)

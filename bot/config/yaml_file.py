@@ -39,7 +39,7 @@ def key_text(path: KeyPath) -> str:
 
 
 class YamlFile(Small, frozen=True):
-    """Hold a file's plain values, and where each of them stands.
+    """The plain values of a file, and the place of each of them.
 
     A plain value is a dict, list, str, int, float, bool or None.
     """
@@ -75,11 +75,11 @@ def _error(
 
 
 class _Refused(Exception):
-    """A node that is valid YAML and not accepted; args: line, what, hint."""
+    """A node that is valid YAML and not accepted. Its args are line, what and hint."""
 
 
 class _StrictLoader(yaml.BaseLoader):
-    """Compose YAML without anchors, aliases, tags and deep nesting.
+    """Composes YAML without anchors, aliases, tags and deep nesting.
 
     They are refused before anything can be expanded.
     """
@@ -109,9 +109,9 @@ class _StrictLoader(yaml.BaseLoader):
 
 
 def _composed(path: Path, text: str) -> yaml.Node:
-    """Return the nodes of a text, which know where they stand in it.
+    """Return the nodes of a text, which know their places in it.
 
-    Raises ConfigError for what is not accepted.
+    Raises ConfigError for YAML that is not accepted.
     """
     try:
         loader = _StrictLoader(text)
@@ -190,8 +190,8 @@ class _Walk:
     def printable(self, node: yaml.ScalarNode) -> yaml.ScalarNode:
         """Return the node.
 
-        Refused for a character, written as an escape, that is not allowed in the file
-        either.
+        It is refused if an escape in it makes a character that the file may not
+        have either.
         """
         if refused := yaml.reader.Reader.NON_PRINTABLE.search(node.value):
             message = f"the character U+{ord(refused[0]):04X} is not allowed"
@@ -200,7 +200,7 @@ class _Walk:
 
 
 def _scalar(node: yaml.ScalarNode) -> str | int | float | bool | None:
-    """Return the text, or the value that everybody reads where it is not in quotes."""
+    """Return the text, or the value that everybody reads if it is not in quotes."""
     text: str = node.value
     if node.style:
         return text

@@ -1,6 +1,6 @@
-"""Find what of a YAML file does not fit its type, and say how to mend it.
+"""Find the parts of a YAML file that do not fit its type, and say how to mend them.
 
-The JSON Schema of the type is what it must fit.
+The file has to fit the JSON Schema of the type.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EMPTY = ("is empty", "remove the key, or give it a value")
 def problems_of(
     top: Plain, schema: Plain, value: Any, key_path: KeyPath
 ) -> Iterator[Problem]:
-    """Yield all that does not fit, in the order of the file."""
+    """Yield all parts that do not fit, in the order of the file."""
     alternatives = _alternatives(top, schema)
     expected = set[str]()
     fitting = []
@@ -111,7 +111,7 @@ def _problems_of_mapping(
 
 
 def _alternatives(top: Plain, schema: Plain) -> list[Plain]:
-    """Return all that a value may be, without references."""
+    """Return all types that a value may have, without references."""
     if "$ref" in schema:
         return _alternatives(top, top["$defs"][schema["$ref"].rpartition("/")[2]])
     if "anyOf" not in schema:
@@ -125,7 +125,7 @@ def _alternatives(top: Plain, schema: Plain) -> list[Plain]:
 def _unfit(value: Any, schema: Plain) -> tuple[str, str] | None:
     """Say what is wrong with a value of the right type, and how to mend it.
 
-    Whatever is in it is not looked at.
+    The values inside of it are not looked at.
     """
     if "enum" in schema and value not in schema["enum"]:
         return _not_allowed(value, schema["enum"])
@@ -152,7 +152,7 @@ def _not_allowed(value: Any, allowed: Sequence[str]) -> tuple[str, str]:
 
 
 def _size_of(value: Any) -> tuple[float, str, tuple[str, str]]:
-    """Return what limits are about, how an error begins, and the keys of both limits."""
+    """Return a value's size, the beginning of an error, and the keys of both limits."""
     if isinstance(value, (int, float)):
         return value, f"is {_shown(value)}, but must be", ("minimum", "maximum")
     noun = "entries"

@@ -55,7 +55,7 @@ def pattern(regex: str, means: str, *values: Any, **constraints: Any) -> msgspec
 
 
 def distinct(*values: Any, minimum: int = 0, **keywords: Any) -> msgspec.Meta:
-    """Return the type of a list of at least `minimum` items, without anything twice."""
+    """Return the type of a list of at least `minimum` items, without duplicates."""
     return examples(
         *values, min_length=minimum, extra_json_schema={"uniqueItems": True, **keywords}
     )

@@ -84,19 +84,16 @@ class ChangedDefaults(Record, frozen=True):
     changed: tuple[DefaultChange, ...]  # both sides report a default
     # both sides have the option, and one does not report its default
     unreported: tuple[DefaultChange, ...]
-    base_only: tuple[str, ...]  # options that head does not have
-    head_only: tuple[str, ...]
 
 
 def compare_defaults(base: OptionDefaults, head: OptionDefaults) -> ChangedDefaults:
     """Return the options whose defaults differ.
 
-    Options whose default neither side reports are not compared.
+    Options that only one side has are left out, and so are those whose default neither
+    side reports.
     """
     changed = list[DefaultChange]()
     unreported = list[DefaultChange]()
-    base_only = list[str]()
-    head_only = list[str]()
     for option in sorted(base.defaults.keys() | head.defaults.keys()):
         change = DefaultChange(
             option, base.defaults.get(option), head.defaults.get(option)
@@ -105,15 +102,10 @@ def compare_defaults(base: OptionDefaults, head: OptionDefaults) -> ChangedDefau
             continue
         if change.is_known:
             changed.append(change)
-        elif change.base is None and option not in base.named:
-            head_only.append(option)
-        elif change.head is None and option not in head.named:
-            base_only.append(option)
-        else:
+        elif _has(base, option) and _has(head, option):
             unreported.append(change)
-    return ChangedDefaults(
-        changed=tuple(changed),
-        unreported=tuple(unreported),
-        base_only=tuple(base_only),
-        head_only=tuple(head_only),
-    )
+    return ChangedDefaults(changed=tuple(changed), unreported=tuple(unreported))
+
+
+def _has(side: OptionDefaults, option: str) -> bool:
+    return option in side.defaults or option in side.named

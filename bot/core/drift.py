@@ -33,11 +33,6 @@ class Drift(Small, frozen=True):
     # the baselines that added most, the largest first
     steps: tuple[DriftStep, ...] = ()
 
-    @property
-    def change(self) -> int:
-        """Return the growth in bytes."""
-        return self.head - self.base
-
 
 class Weekly(Small, frozen=True):
     """The summary of one week."""

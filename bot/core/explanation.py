@@ -336,11 +336,6 @@ class Step(Small, frozen=True):
     fixed: int
     causes: tuple[StepCause, ...]  # the root causes with most bytes
 
-    @property
-    def name(self) -> str:
-        """Return `3.12.0 → 3.13.0`."""
-        return f"{self.base} → {self.head}"
-
 
 def code_differs(base: Dispatch, head: Dispatch) -> bool | None:
     """Return whether the machine code differs; None if that is not known."""

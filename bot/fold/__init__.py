@@ -1,1 +1,1 @@
-"""The fold audit: merge executables that deduplication left apart, and measure the saving."""
+"""Audit folds: merge near-duplicate executables, and measure the saving."""

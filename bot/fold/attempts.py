@@ -1,7 +1,7 @@
 """Fold some groups of a cell's executables, compile the program and measure it.
 
-The program is that at the end of the flow phase. What is compiled from there is kept in
-the cache as cells are.
+The program is taken at the end of the flow phase. Compiles from there are kept in the
+cache like cells.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FoldTools(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The program with these groups made one."""
+    """A program with some groups folded."""
 
     groups: tuple[Group, ...]
     cell: Cell  # as it was measured; a failed one where the program could not be rewritten
@@ -55,7 +55,7 @@ class Attempt:
 
     @property
     def artifact_bytes(self) -> int | None:
-        """Return the size of its artifact; None without one."""
+        """Return the size of the attempt's artifact; None without one."""
         if self.cell.measured:
             return self.cell.value("artifact_bytes")
         return None
@@ -140,8 +140,7 @@ class Attempts:
     def program(self, attempt: Attempt) -> Path:
         """Return the text of an attempt.
 
-        Raises:
-            MalformedBinary: it cannot be had again.
+        Raises MalformedBinary if it cannot be made again.
         """
         if not attempt.program.is_file():
             rewritten(
@@ -153,7 +152,7 @@ class Attempts:
         return attempt.program
 
     def artifact(self, planned: PlannedCell, text: Path, out: Path) -> Path | str:
-        """Write the artifact of a text to `out`; return that, or why there is none."""
+        """Write the artifact of a text to `out`; return `out`, or why there is none."""
         failed = artifact_of(
             self.tools.setup,
             argv=planned.argv,

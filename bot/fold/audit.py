@@ -1,4 +1,4 @@
-"""A fold audit: the executables that were merged, the saving and the price."""
+"""Hold a fold audit: the executables that were merged, the saving and the price."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from bot.core.snapshot import CompilerInfo
 FOLD_SCHEMA = "code-size-fold/1"
 
 FOLD_KINDS = ("identical", "constants", "offsets", "static-shapes")
-"""What may be made one, in the order in which it is tried.
+"""The kinds of executables that can be folded, in the order in which they are tried.
 
-Each says less of its members than the one before.
+The members of each kind have less in common than those of the kind before.
 """
 
 FoldKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FOLD_KINDS)})\Z")]
 FAILED = "failed"
 """The state of a cell whose artifact or program could not be read.
 
-`note` says why.
+`note` has the reason.
 """
 FoldState = Annotated[
     str, msgspec.Meta(pattern=rf"\A(folded|nothing-to-fold|unsupported|{FAILED})\Z")
@@ -33,21 +33,21 @@ FoldState = Annotated[
 
 
 class BeforeAfter(Record, frozen=True):
-    """A figure before and after; None where it is not known."""
+    """A figure before and after folding; None if it is not known."""
 
     before: Count | None
     after: Count | None
 
     @property
     def change(self) -> int | None:
-        """After − before; None where either is not known."""
+        """Return after − before; None if either is not known."""
         if self.before is None or self.after is None:
             return None
         return self.after - self.before
 
 
 class FoldedFamily(Record, frozen=True, omit_defaults=True):
-    """Executables that were made one."""
+    """Executables that were folded into one."""
 
     kind: FoldKind
     # names, in the program's order; the first is the one that is left
@@ -58,7 +58,7 @@ class FoldedFamily(Record, frozen=True, omit_defaults=True):
 
 
 class LeftFamily(Record, frozen=True):
-    """Executables that are alike and were not made one."""
+    """Executables that are alike and were not folded."""
 
     kind: Name  # as that of a `bot.core.program.Family`, or one of FOLD_KINDS
     members: tuple[Name, ...]
@@ -95,9 +95,10 @@ class FoldCell(Record, frozen=True, omit_defaults=True):
 
 
 class FoldModel(Record, frozen=True):
-    """How far folding takes one model: executables that are left of its dispatch regions.
+    """How far folding takes one model.
 
-    None: not known.
+    It counts the executables that are left of the dispatch regions. None means that
+    a count is not known.
     """
 
     model: Name
@@ -124,7 +125,7 @@ class FoldAudit(Record, frozen=True):
 def fold_lines(audit: FoldAudit) -> Iterator[bytes]:
     """Yield the text of `fold.json`.
 
-    Canonical, sorted by name, each cell on a line of its own.
+    It is canonical and sorted by name, and each cell has a line of its own.
     """
     cells = sorted(audit.cells, key=lambda cell: (cell.model, cell.target))
     return lines(

@@ -1,8 +1,8 @@
 """Find how far a model's executables can be folded, as `fold.json` has it.
 
-Of each cell what is worth it is folded. Then programs are run where this machine can,
-before and after, and timed: groups that give other outputs, or cost too much, are not
-folded.
+First each cell is folded as far as it saves code. Then the programs before and after
+are run and timed, if this machine can run them. Groups that change the outputs, or that
+cost too much time, are not folded.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ NOT_FOLDED = {
 
 @dataclass(slots=True)
 class Audited:
-    """One cell's audit."""
+    """The audit of one cell."""
 
     cell: Cell  # as its printed command gives it
     planned: PlannedCell
@@ -78,14 +78,14 @@ class Audited:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups that are folded."""
+        """Return the groups that are folded."""
         if self.best:
             return self.best.groups
         return ()
 
 
 def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
-    """Fold what is worth it of one cell."""
+    """Fold the groups of one cell that are worth it."""
     if cell.status == "over-stack-limit":
         planned = structs.replace(
             planned, user_flags=(*planned.user_flags, LIFTED_LIMIT_FLAG)
@@ -122,7 +122,7 @@ def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
 
 
 def fold_best(audited: Audited, attempts: Attempts, banned: Collection[Group]) -> None:
-    """Fold what is worth it of a cell, without the banned groups."""
+    """Fold the groups of a cell that are worth it, without the banned groups."""
     groups = attempts.groups
     result = search(groups, attempts.at, banned)
     if not result.attempt.cell.measured:
@@ -157,7 +157,10 @@ def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
 
 
 class Bench(NamedTuple):
-    """What runs the artifacts of one cell; `before` is that of its printed command."""
+    """The tools that run the artifacts of one cell.
+
+    `before` is the artifact of its printed command.
+    """
 
     attempts: Attempts
     runner: Runner
@@ -172,7 +175,7 @@ class Bench(NamedTuple):
         return self.attempts.artifact(attempt.planned, program, out)
 
     def equal(self, attempt: Attempt) -> Equality:
-        """Return whether it gives the outputs of the printed command's artifact."""
+        """Return whether an attempt gives the same outputs as the printed command."""
         after = self.artifact(attempt)
         if isinstance(after, str):
             return Equality(None, after)
@@ -189,9 +192,10 @@ class Bench(NamedTuple):
 def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
     """Fold every cell that the request selects; its `specs["head"]` names the compiler.
 
-    `max_slowdown`: the price that is allowed (0.01 is 1 %), None where every fold with
-    gain is kept; `runs`: False where nothing is executed, so that outputs and price are
-    not known.
+    `max_slowdown`: the price that is allowed (0.01 is 1 %). None keeps every fold
+    that gains.
+
+    `runs`: False if nothing is executed, so that outputs and price are not known.
     """
     plan = work.prepare("head", work.request.specs["head"])
     side = work.measured([plan])["head"]
@@ -248,7 +252,10 @@ def _check_all(
     max_slowdown: float | None,
     work: Work,
 ) -> None:
-    """Check one model after the other; nothing else runs beside it, as it takes times."""
+    """Check one model after the other.
+
+    Nothing else runs beside it, because it measures times.
+    """
     with temporary_directory("fold-data-") as data:
         for audits in by_model:
             _check(
@@ -292,9 +299,9 @@ def _check(
     max_slowdown: float | None,
     work: Work,
 ) -> None:
-    """Run what can be run of one model.
+    """Run the programs of one model that this machine can run.
 
-    What gives other outputs on a target is folded on none.
+    If a group changes the outputs on one target, it is folded on none.
     """
     for audit in audits:
         audit.bench = _bench(
@@ -356,7 +363,7 @@ def _price(audit: Audited, max_slowdown: float | None, work: Work) -> None:
 
 
 def _bench(audited: Audited, runtime: Runtime, data: Path, work: Work) -> Bench | str:
-    """Return what runs a cell's artifacts here, or why nothing does."""
+    """Return the tools that run a cell's artifacts here, or why there are none."""
     if audited.attempts is None or not audited.groups:
         return audited.failure or NOTHING_FOLDED
     attempts = audited.attempts
@@ -379,8 +386,8 @@ def _bench(audited: Audited, runtime: Runtime, data: Path, work: Work) -> Bench 
 def _compared(audited: Audited, work: Work) -> Mapping[Group, str]:
     """Compare outputs before and after folding.
 
-    Returns which groups change them, each folded alone, and how; all of them where only
-    together they do.
+    Returns the groups that change them, each folded alone, and how they do. It
+    returns all groups if only all of them together change the outputs.
     """
     bench = audited.bench
     if isinstance(bench, str) or audited.best is None or not audited.groups:
@@ -413,7 +420,7 @@ def _compared(audited: Audited, work: Work) -> Mapping[Group, str]:
 
 
 def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
-    """Return the counts of a model, by its first cell whose program could be read."""
+    """Return the counts of a model, from its first cell whose program could be read."""
     cell = next(
         (audit for audit in audits if audit.attempts is not None), audits[0]
     ).cell
@@ -471,7 +478,7 @@ def fold_cell(audited: Audited, out: Path) -> FoldCell:
 
 
 def _state(audited: Audited) -> str:
-    """Return what became of a cell, in the words of `fold.json`."""
+    """Return the state of a cell, in the words of `fold.json`."""
     if audited.cell.status == "unsupported":
         return "unsupported"
     if audited.best is None or not audited.best.cell.measured:
@@ -482,7 +489,7 @@ def _state(audited: Audited) -> str:
 
 
 def _both(audited: Audited, metric: str) -> BeforeAfter:
-    """Return a metric before and after; what is not folded stays what it was."""
+    """Return a metric before and after; without a fold both are the same."""
     if audited.cell.measured:
         before = audited.cell.value(metric)
     else:

@@ -36,7 +36,10 @@ class Groups(Record, frozen=True):
 
 
 class FoldedGroup(Record, frozen=True):
-    """Executables that were made one, and the types of the operands that this took."""
+    """Executables that were folded into one.
+
+    It also has the types of the operands that folding added.
+    """
 
     members: tuple[Name, ...]
     operands: tuple[str, ...]
@@ -50,23 +53,26 @@ class LeftGroup(Record, frozen=True):
 
 
 class Rewritten(Record, frozen=True):
-    """What became of the groups that were asked for."""
+    """The result for the groups that were asked for."""
 
     folded: tuple[FoldedGroup, ...]
     left: tuple[LeftGroup, ...]
 
 
 def groups_of(bindings: Bindings, flow: Path) -> Groups:
-    """Raises MalformedBinary where the program cannot be read."""
+    """Ask the worker for the groups that a program has.
+
+    Raises MalformedBinary if the program cannot be read.
+    """
     return answer_of(bindings, Groups, "groups", flow=str(flow))
 
 
 def rewritten(
     bindings: Bindings, flow: Path, groups: Sequence[Group], out: Path
 ) -> Rewritten:
-    """Write the program with each group made one.
+    """Write the program with each group folded.
 
-    Raises MalformedBinary, with what broke, where it does not verify.
+    Raises MalformedBinary, with what broke, if the result does not verify.
     """
     result = answer_of(
         bindings, Rewritten, "fold", flow=str(flow), out=str(out), groups=groups

@@ -1,10 +1,9 @@
 """Find the groups of a program that are worth folding.
 
-They compile, make the program smaller, and do not make it too slow.
-
-Nothing here compiles or runs: attempts and prices are asked of what the caller gives.
-What is exact is only the artifact of the groups that are kept in the end; the sizes of
-dispatches decide what to try.
+Such groups compile, make the program smaller, and do not make it too slow. Nothing here
+compiles or runs: the caller gives functions for attempts and prices. Only the artifact
+of the groups that are kept in the end is exact. The sizes of dispatches decide what to
+try.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ Try = Callable[[Sequence[Group]], Attempt]
 
 
 class Searched(NamedTuple):
-    """What is left of a search."""
+    """The result of a search: what it kept, and why it left other groups."""
 
     attempt: Attempt  # with the groups that are kept; one with none where nothing is
     left: tuple[LeftFamily, ...]  # groups that are not, and why
 
 
 def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Searched:
-    """Return the groups that make the artifact smaller, of those that compile.
+    """Return the groups that compile and make the artifact smaller.
 
     `attempt` compiles and measures.
     """
@@ -73,7 +72,7 @@ def _is_tried(level: Sequence[Group], tried: Sequence[Attempt]) -> bool:
 
 
 def kind_of(groups: Groups, group: Group) -> str | None:
-    """Return the strictest level at which executables are one, or None.
+    """Return the strictest level at which executables can be folded, or None.
 
     The executables may be a part of a group.
     """
@@ -92,9 +91,9 @@ def left(groups: Groups, group: Group, reason: str) -> LeftFamily:
 
 
 def permitted(groups: Sequence[Group], banned: Collection[Group]) -> list[Group]:
-    """Return the groups without the executables of the banned groups in them.
+    """Return the groups without the executables of the banned groups.
 
-    A group of which less than two executables remain is dropped.
+    A group with fewer than two executables left is dropped.
     """
     result = []
     for group in groups:
@@ -140,7 +139,7 @@ def _compiling_halves(
 ) -> tuple[Attempt, dict[Group, str]]:
     """Fold the two halves of a group that fails for this reason.
 
-    None of it is folded where the halves are too small, or fail as well.
+    The group is left out if the halves are too small, or do not compile either.
     """
     if len(group) < _MOST_HALVES:
         return attempt(NOTHING), {group: reason}
@@ -159,7 +158,7 @@ def _compiling_halves(
 def reason_of(failed: Attempt) -> str:
     """Return why an attempt does not compile, without the place.
 
-    Cells of one reason are reported together.
+    Cells with the same reason are reported together.
     """
     failure = failed.cell.failure
     if failure is None:
@@ -168,7 +167,7 @@ def reason_of(failed: Attempt) -> str:
 
 
 class Choice(NamedTuple):
-    """Executables that could be one, and the ways to fold them, smallest code first."""
+    """Executables that can be folded, and the ways to do it, smallest code first."""
 
     members: Group
     apart_bytes: int | None  # of their code as they are; None where it is not known
@@ -181,7 +180,7 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
 
     Groups that share an executable are one choice.
 
-    `tried`: the first with nothing folded.
+    `tried`: the attempts; the first has nothing folded.
     """
     sizes = [_entry_bytes(attempt) for attempt in tried]
     result = []
@@ -217,7 +216,8 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
 def _entry_bytes(attempt: Attempt) -> dict[str, int | None]:
     """Return the bytes of each entry point, as any target spells its name.
 
-    They are those of its executable where it has one of its own, else of its code.
+    They are the bytes of its executable, if it has one of its own, else of its
+    code.
     """
     sizes: dict[str, int | None] = {}
     for row in attempt.cell.dispatches:
@@ -231,7 +231,7 @@ def _entry_bytes(attempt: Attempt) -> dict[str, int | None]:
 def _joined(tried: Sequence[Attempt]) -> list[set[str]]:
     """Return the executables of all groups; groups that share one are joined.
 
-    Levels are one inside of the other, halves are not.
+    A group of one level contains those of stricter levels. Halves are disjoint.
     """
     joined: list[set[str]] = []
     for attempt in tried:
@@ -243,7 +243,7 @@ def _joined(tried: Sequence[Attempt]) -> list[set[str]]:
 
 
 def _total(sizes: Sequence[int | None]) -> int | None:
-    """Return the sum of sizes; None where one is not known, or where there are none."""
+    """Return the sum of sizes; None if one is unknown, or if there are none."""
     known_sizes = [size for size in sizes if size is not None]
     if not sizes or len(known_sizes) < len(sizes):
         return None
@@ -255,13 +255,14 @@ def gaining(
 ) -> tuple[Attempt, dict[Group, str]]:
     """Fold in the ways that make the artifact smaller.
 
-    What clearly does, as less than half of its code is left, is taken at once, if all
-    of it does; each of the others is compiled beside what is kept by then, and where it
-    does not gain as a whole, its small and its large executables apart.
+    Choices with less than half of their code left are clear, and are folded at
+    once, if that makes the artifact smaller. Each other choice is compiled beside
+    the groups that are kept by then. If it does not gain as a whole, its small and
+    its large executables are tried apart.
 
     Returns that attempt, and why each of the other choices is not in it.
 
-    `elements`: executable → how many its largest tensor has.
+    `elements`: executable → the number of elements of its largest tensor.
     """
     clear = [
         choice
@@ -293,9 +294,9 @@ def _largest_first(choice: Choice) -> tuple[bool, int, Group]:
 
 
 def _with_best_way(choice: Choice, best: Attempt, attempt: Try) -> tuple[Attempt, str]:
-    """Fold a choice beside what is kept, in the way with the smallest artifact.
+    """Fold a choice beside the kept groups, in the way with the smallest artifact.
 
-    Returns the best attempt itself where no way is smaller, and the reason for that.
+    If no way is smaller, returns the best attempt as it was, and the reason.
     """
     tried = [attempt([*best.groups, *way]) for way in choice.ways]
     sizes = [
@@ -313,7 +314,7 @@ def _with_best_way(choice: Choice, best: Attempt, attempt: Try) -> tuple[Attempt
 def _with_halves(
     choice: Choice, best: Attempt, attempt: Try, elements: Mapping[str, int]
 ) -> Attempt:
-    """Fold those halves of a choice that make the artifact smaller still."""
+    """Fold the halves of a choice that make the artifact smaller still."""
     for half in halves(choice.members, elements):
         folded = attempt([*best.groups, half])
         if is_smaller(folded, best):
@@ -322,7 +323,7 @@ def _with_halves(
 
 
 def is_smaller(attempt: Attempt, other_attempt: Attempt) -> bool:
-    """Return whether its artifact is smaller; False where one of both has none."""
+    """Return whether its artifact is smaller; False if one of the two has none."""
     size = attempt.artifact_bytes
     other_size = other_attempt.artifact_bytes
     return size is not None and other_size is not None and size < other_size
@@ -331,7 +332,7 @@ def is_smaller(attempt: Attempt, other_attempt: Attempt) -> bool:
 def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
     """Return a group's small and its large executables, in the program's order.
 
-    None for a group of few.
+    Empty for a group with too few executables.
     """
     if len(group) < _MOST_HALVES:
         return []
@@ -351,8 +352,8 @@ def affordable(
 ) -> tuple[Attempt, dict[Group, str], Price | str]:
     """Keep the groups that are worth their price together.
 
-    What is dearest alone is dropped first. Where no price is known of all of them, all
-    are kept.
+    The group that costs most alone is dropped first. If the price of all groups
+    together is not known at first, all are kept.
 
     Returns their attempt, why each of the others is dropped, and the price.
     """
@@ -376,7 +377,7 @@ def affordable(
 
 
 def _ratio_of(price: Price | str) -> float:
-    """Return how much slower a group makes its program; infinite where that is unknown."""
+    """Return how much slower a group makes its program; infinite if that is unknown."""
     if isinstance(price, Price):
         return price.ratio
     return math.inf

@@ -51,7 +51,7 @@ from bot.show.filters import UNKNOWN, amount, plural, relative, sides, signed
 from bot.show.renderers import write_answer
 
 FOLD_LIMIT_BYTES = 256 * 1024
-"""A quarter of what GitHub takes as the summary of one step, in UTF-8.
+"""A quarter of GitHub's limit for the summary of one step, in UTF-8.
 
 The report before it needs room, too.
 """
@@ -176,7 +176,7 @@ def _cell_blocks(facts: _AuditNames, notes: int, count: int) -> tuple[Block, ...
 
 
 def _sentences(facts: _AuditNames) -> Iterator[Phrase]:
-    """Yield what a reader should know who reads no table; the first is the headline."""
+    """Yield what a reader of no table should know; the first is the headline."""
     audit = facts.audit
     folded = [cell for cell in audit.cells if cell.state == _FOLDED]
     differing = [cell for cell in folded if cell.equal is False]
@@ -285,7 +285,7 @@ def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
 def _sum_over(
     cells: Sequence[FoldCell], pairs: Sequence[BeforeAfter], unit: str
 ) -> str:
-    """Return the sums, and over how many builds they are if that is not all of them."""
+    """Return the sums, and how many builds they cover if that is not all of them."""
     known_pairs = _known(iter(pairs))
     scope = ""
     if len(known_pairs) < len(cells):

@@ -1,1 +1,1 @@
-"""One file for each event on GitHub, and what they share."""
+"""Handle events on GitHub: one file for each event, and what they share."""

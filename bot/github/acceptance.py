@@ -50,17 +50,16 @@ def recalled(
 ) -> Memory:
     """Return what the comment's state has, with the approval label as it is set now.
 
-    `command`: the command of this run. It accepts the findings that the report showed
-    when it was written. Its acceptance stands until its comment is deleted, or until
-    somebody sets a label later.
+    `command`: the command of this run. It accepts the findings that the report
+    showed when it was written. Its acceptance stands until its comment is deleted,
+    or until somebody sets a label later.
 
-    A label accepts the findings that the comment showed, once: one that was set before
-    there were any, or before the comment was last written, accepts none, and is
-    remembered as such, or it would accept whatever comes later. One that was taken off
-    takes its acceptance with it.
+    A label accepts, once, the findings that the comment showed. A label that was
+    set before there were findings, or before the comment was last written, accepts
+    none. It is remembered as such, or it would accept whatever comes later. If the
+    label is removed, its acceptance ends.
 
-    Raises:
-        NetworkError: where GitHub does not answer.
+    Raises NetworkError if GitHub does not answer.
     """
     reports = find(hub, number, marker(to.config.report_id))
     report = reports[0] if reports else None
@@ -173,7 +172,7 @@ def remembered(hub: Hub, services: Services, to: Destination) -> Memory:
 def accepted_on(hub: Hub, numbers: Sequence[int], to: Destination) -> Acceptance | None:
     """Return what was accepted on any of these pull requests, as one acceptance.
 
-    None if nothing was.
+    None if nothing was accepted.
 
     `to`: has the report, and the commit that was measured.
     """

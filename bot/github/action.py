@@ -43,7 +43,7 @@ _ReadCommand = Callable[[str], Typed]
 
 
 class _Chosen(NamedTuple):
-    """What is done, why it is that, and whether it runs compilers."""
+    """The chosen run: its work, the reason for it, and whether it runs compilers."""
 
     name: str
     why: str
@@ -60,16 +60,13 @@ def act(
 ) -> int:
     """Do what the event asks for (`command` is `auto`), or insist on one command.
 
-    Returns the exit code.
+    Returns the exit code. It is 1 only if the verdict is fail and the configuration
+    lets that fail the job. It is 5 if there is no verdict.
 
     `read_command`: the grammar of commands in a comment.
 
-    1 only where the verdict is fail and the configuration lets it fail the job; 5 where
-    there is no verdict.
-
-    Raises:
-        BotError: whatever a user can cause.
-        InternalError: everything else.
+    Raises BotError for whatever a user can cause, and InternalError for everything
+    else.
     """
     try:
         nothing = RunContext("nothing", "")
@@ -231,7 +228,7 @@ _ASKED: Mapping[str, tuple[str, ...]] = {
     "command": ("gate",),
     "nothing": (),
 }
-"""What an event is about → the commands that it can be asked for; `auto` is the first."""
+"""An event's subject → the commands that it allows; `auto` stands for the first."""
 _AFTERWARDS: Mapping[str, _Run] = {"report": report, "store": store, "post": post}
 _ANYWHERE: Mapping[str, _Run] = {
     "prepare": prepare,

@@ -126,9 +126,9 @@ def _set_outputs(services: Services, report: Report) -> None:
 def _refused_check(
     services: Services, hub: Hub, report: Report, config_name: str
 ) -> NetworkError | None:
-    """Write the check of the pushed commit, and return why GitHub refused it.
+    """Write the check of the pushed commit.
 
-    None if it did not.
+    Returns why GitHub refused it; None if GitHub took it.
     """
     context = services.context
     check = check_run(report, config_path=config_name, model_paths=model_paths(report))

@@ -1,7 +1,7 @@
 """Read files from a zip archive that is not trusted.
 
-It may have known names only, and never more bytes than allowed. What the archive says
-of itself is checked before anything is unpacked, and nothing is unpacked beyond it.
+The archive may have known names only, and never more bytes than allowed. Its own
+statements are checked before anything is unpacked, and nothing is unpacked beyond them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read_zip(data: bytes, *, names: Collection[str]) -> dict[str, bytes]:
 
 
 def _require_whole(data: bytes, infos: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise InputError where the bytes are not one whole archive within the limits."""
+    """Raise InputError if the bytes are not one whole archive within the limits."""
     # The archive is the bytes and nothing else: `zipfile` itself also finds one among
     # others.
     start = min((info.header_offset for info in infos), default=len(data) - _END_BYTES)
@@ -83,7 +83,7 @@ def _require_whole(data: bytes, infos: Sequence[zipfile.ZipInfo]) -> None:
 
 
 def _require_allowed(info: zipfile.ZipInfo, names: Collection[str]) -> None:
-    """Raise InputError where a file may not be in the archive."""
+    """Raise InputError if a file may not be in the archive."""
     shown_name = repr(info.orig_filename[:80])
     file_type = stat.S_IFMT(info.external_attr >> 16)
     if info.filename.endswith("/") or file_type not in (0, stat.S_IFREG):

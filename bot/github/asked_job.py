@@ -18,11 +18,10 @@ def as_asked(
 ) -> tuple[RunContext, ActionInputs]:
     """Return the context and the inputs of a job after the gate.
 
-    Both are as they are in any other job.
+    In any other job both stay as they are.
 
-    Raises:
-        UsageError: for the input `asked` without a command.
-        InputError: for one of another comment.
+    Raises UsageError for the input `asked` without a command, and InputError for
+    that of another comment.
     """
     if not inputs.asked:
         return context, inputs

@@ -1,8 +1,8 @@
 """Find the base side: a stored snapshot, or a plan to measure one.
 
-Nobody may know the base's compiler. Then the nearest stored ancestor is compared by
-its models and flags, whatever compiler made it. The commits in between may have caused
-a change, and a note says so.
+The base's compiler may be unknown. Then the nearest stored ancestor is compared by its
+models and flags, whatever compiler made it. The commits in between may have caused a
+change, and a note says so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from bot.study.snapshot_files import load_snapshot
 _MOST_LOADED = 5
 """How many stored snapshots are looked at.
 
-Where so many have nothing in common with the base, older ones have not.
+If so many have nothing in common with the base, older ones have nothing either.
 """
 
 
@@ -60,11 +60,11 @@ class Base(NamedTuple):
 def found_base(services: Services, base: Opened) -> Base:
     """Return the base side: a stored snapshot, or a plan to measure it.
 
-    In this order: a stored snapshot of the base itself, of its nearest ancestor that
-    gives the same, a new one.
+    It takes the first of these that there is: a stored snapshot of the base itself,
+    one of the nearest ancestor with the same result, a plan.
 
-    Where nobody knows the base's compiler: of the base itself, or of its nearest
-    ancestor whose models and flags are the same, and then with a note.
+    If nobody knows the base's compiler, only models and flags have to be the same.
+    If that snapshot is an ancestor's, a note says so.
     """
     wanted_base = base.wanted
     if wanted_base.snapshot:
@@ -110,7 +110,7 @@ def found_base(services: Services, base: Opened) -> Base:
 def _stored_base(
     services: Services, base: Opened, plan: SidePlan | None
 ) -> Base | None:
-    """Return a stored snapshot as the base side; None where none fits."""
+    """Return a stored snapshot as the base side; None if none fits."""
     wanted_base = base.wanted
     store = store_of(services, base.config)
     digest = plan_digest(plan) if plan else None
@@ -132,9 +132,9 @@ def _stored_base(
 
 
 def _missing_pin_of(services: Services, base: Opened) -> str:
-    """Return why the base's compiler does not exist, where its own commit pins it.
+    """Return why the base's compiler does not exist.
 
-    Empty otherwise.
+    Empty unless the base's own commit pins a release that does not exist.
     """
     wanted_base = base.wanted
     is_named = wanted_base.spec is not None or wanted_base.unknown
@@ -149,7 +149,7 @@ def _missing_pin_of(services: Services, base: Opened) -> str:
 
 
 def plan_or_reason(label: str, side: Opened) -> tuple[SidePlan | None, str]:
-    """Return the plan that measures a side; None with the reason where there is none."""
+    """Return the plan that measures a side; None with the reason if there is none."""
     if side.wanted.unknown:
         lacks = "no snapshot of the base commit or of a matching ancestor is stored"
         return (
@@ -167,11 +167,10 @@ def plan_or_reason(label: str, side: Opened) -> tuple[SidePlan | None, str]:
 def _nearest(services: Services, store: Store, side: Opened) -> Base | None:
     """Return the nearest stored ancestor that has a measured cell in common.
 
-    Of its snapshot, the cells with the side's models and flags are taken. It says that
-    it was planned as the side is.
+    Only the cells with the side's models and flags are kept. The snapshot then says
+    that it was planned as the side is.
 
-    Raises:
-        NetworkError: where the store cannot be asked.
+    Raises NetworkError if the store cannot be asked.
     """
     chosen = side.work.planned()
     sha = side.wanted.sha
@@ -212,7 +211,7 @@ def _nearest(services: Services, store: Store, side: Opened) -> Base | None:
 
 
 def _is_alike(cell: Cell, stored: Snapshot, planned: PlannedCell) -> bool:
-    """Return whether the stored cell has the planned one's model, flags and files."""
+    """Return whether the stored cell has the planned cell's model, flags and files."""
     if stored.models.get(cell.key.model) != planned.model.digest:
         return False
     if cell.status == "unsupported" or planned.target.unsupported:

@@ -23,7 +23,7 @@ from bot.study.side_plan import SidePlan, is_reproducible
 
 
 class Standing(NamedTuple):
-    """A stored snapshot, and how many commits it is older than the wanted commit."""
+    """A stored snapshot, and by how many commits it is older than the wanted commit."""
 
     distance: int
     entry: Entry
@@ -40,12 +40,11 @@ def stored(
 ) -> Iterator[Standing]:
     """Yield what is stored of a commit, then of its first parents, the nearest first.
 
-    Of each commit, what was stored last comes first. A damaged one is skipped.
+    What was stored last of a commit comes first. A damaged snapshot is skipped.
 
-    `a_commit`: so many of each commit at most; None: all.
+    `a_commit`: how many of each commit at most; None: all.
 
-    Raises:
-        NetworkError: where the store cannot be asked.
+    Raises NetworkError if the store cannot be asked.
     """
     entries_by_commit = by_commit(store, config.report_id, is_wanted)
 
@@ -77,10 +76,9 @@ def stored_before_push(
 ) -> Standing | None:
     """Return the nearest baseline that is not of the pushed commit itself.
 
-    None for another event than a push, and where none is stored.
+    None if the event is not a push, or if no baseline is stored.
 
-    Raises:
-        NetworkError: where the store cannot be asked.
+    Raises NetworkError if the store cannot be asked.
     """
     if services.context.event != "push":
         return None
@@ -104,11 +102,9 @@ def standing_for(
 ) -> Standing | None:
     """Return the stored snapshot that equals what measuring the side would give now.
 
-    None where there is none.
-
-    One counts whose digest (of compiler, suite, targets and flags) is the side's. Where
-    that is not known, as its compiler cannot be had any more, only those of the commit
-    itself do.
+    None if there is none. A snapshot counts if it has the side's digest (of
+    compiler, suite, targets and flags). If that digest is unknown, because the
+    compiler cannot be had any more, only snapshots of the commit itself count.
     """
     if plan is not None and not is_reproducible(plan):
         services.show.say(
@@ -131,7 +127,7 @@ def standing_for(
 def nearest_costs(services: Services, store: Store, side: Opened) -> Costs | None:
     """Return what the cells cost in the nearest stored snapshot.
 
-    It counts whatever it was measured with. None without any.
+    Any snapshot counts, whatever it was measured with. None if there is none.
     """
     try:
         standing = next(

@@ -1,8 +1,8 @@
 """Write and read the check run of a report, with annotations on the lines concerned.
 
-A check run is created once, and its annotations are appended in chunks. Where an answer
-gets lost, GitHub is asked how far it came: a chunk that is sent twice would show each
-of its annotations twice.
+A check run is created once, and its annotations are appended in chunks. If an answer
+gets lost, GitHub is asked how many annotations it has: a chunk that is sent twice would
+show each of its annotations twice.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def _require_author(hub: Hub, number: int, created: Comment) -> None:
 def _unless_gone(write: Callable[[], object]) -> bool:
     """Change or delete a comment.
 
-    False where it is gone: a run that raced with this one may have been faster.
+    Returns False if the comment is gone: another run may have been faster.
     """
     try:
         write()
@@ -155,7 +155,7 @@ def _unless_gone(write: Callable[[], object]) -> bool:
 
 
 def _edit(hub: Hub, comment: Comment, body: str) -> bool:
-    """Write the text of a comment; False where the comment is gone."""
+    """Write the text of a comment; return False if the comment is gone."""
     place = f"issues/comments/{comment.id}"
     return _unless_gone(lambda: hub.write("PATCH", Comment, place, body=body))
 

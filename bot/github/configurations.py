@@ -31,7 +31,7 @@ _HINT = (
 
 
 def require_inside(tree: Path, paths: Iterable[Path]) -> None:
-    """Raise ConfigError where a link leads out of the repository.
+    """Raise ConfigError if a link leads out of the repository.
 
     A link must not bring files of the machine into diagnostics and reports.
     """
@@ -62,8 +62,8 @@ def named_from_top(tree: Path) -> Iterator[None]:
 def workspace_rules(services: Services) -> tuple[Config, str]:
     """Return the configuration of the workspace without its models, and its name.
 
-    In a trusted run that is the default branch's: a pull request's own rules are not
-    looked at. One that cannot be read is as good as none here.
+    In a trusted run it is the default branch's: a pull request's own rules are not
+    read. If it cannot be read, the packaged configuration is used.
     """
     try:
         return configuration_of(services, services.at(""))
@@ -75,10 +75,9 @@ def workspace_rules(services: Services) -> tuple[Config, str]:
 def judging_rules(services: Services) -> tuple[Config, str]:
     """Return the configuration that judges and names this event's report, and its name.
 
-    The configuration is without its models.
-
-    Of a pull request or a merge queue that is its base's: a broken configuration must
-    not report under another name. So it is of a command in a comment.
+    The configuration is without its models. For a pull request, a merge queue and a
+    command in a comment, it is the base's. So a broken configuration cannot report
+    under another name.
     """
     command = services.context.asked
     try:
@@ -102,9 +101,8 @@ def configuration_of(
 ) -> tuple[Config, str]:
     """Return the configuration below `top` and its path there.
 
-    The packaged one, and no path, where there is none.
-
-    The input config names it; without it the usual names are looked for.
+    The input config names it; without the input the usual names are tried. If there
+    is none, it is the packaged one, without a path.
     """
     path = services.inputs.config
     if not path:
@@ -121,9 +119,9 @@ def configuration_of(
 def require_configuration(path: str, *, is_named: bool = False) -> None:
     """Raise ConfigError for a head without configuration.
 
-    It is no error where the packaged configuration is asked for.
+    It is no error if the packaged configuration is asked for.
 
-    `path`: the input config; `is_named`: True where the input head says what the head
+    `path`: the input config; `is_named`: True if the input head says what the head
     is.
     """
     if path != str(PACKAGED) and (path or not is_named):

@@ -1,6 +1,7 @@
-"""Deliver a report: files and job summary first, which GitHub cannot lose.
+"""Deliver a report to everyone who asked for it.
 
-Then the comment and the check.
+The files and the job summary come first, because GitHub cannot lose them. The comment
+and the check come after them.
 """
 
 from __future__ import annotations
@@ -49,20 +50,16 @@ _Result = TypeVar("_Result")
 
 
 class Undelivered(NetworkError):
-    """Say what GitHub refused, in one line.
-
-    The rest of the report was delivered.
-    """
+    """What GitHub refused, in one line; the rest of the report was delivered."""
 
 
 def deliver(report: Report | BotError, services: Services, to: Destination) -> int:
     """Hand a report, or why there is none, to everyone who asked.
 
-    Returns the exit code: 5 where there is no verdict, 1 where it is fail and the
-    configuration lets that fail the job.
+    Returns the exit code. It is 5 if there is no verdict. It is 1 if the verdict is
+    fail and the configuration lets that fail the job.
 
-    Raises:
-        Undelivered: last of all, where GitHub refused something.
+    Raises Undelivered, last of all, if GitHub refused something.
     """
     problems: list[NetworkError] = []
     hub = services.hub
@@ -198,9 +195,9 @@ def _published(
 def failure_delivered(
     services: Services, to: Callable[[], Sequence[Destination]], reason: str = ""
 ) -> Iterator[None]:
-    """Deliver an error that is raised within to where the report was to go.
+    """Deliver an error that is raised inside to the places of the report.
 
-    The error, which may be one of ours, is raised again.
+    The error is raised again. One of ours then names inputs in place of options.
 
     `reason`: put before what broke.
     """

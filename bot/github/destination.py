@@ -89,7 +89,7 @@ class Destination:
 def _first_parent(services: Services) -> str:
     """Return the commit that the event's merge commit is onto.
 
-    Empty where the clone does not have the merge commit.
+    Empty if the clone does not have the merge commit.
     """
     try:
         parents = services.git.parents(services.context.sha)

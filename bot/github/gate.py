@@ -88,7 +88,7 @@ def gate(services: Services, read_command: Callable[[str], Typed]) -> None:
 
 
 def _unfit(hub: Hub, comment: Comment) -> str:
-    """Say why a comment is not looked at.
+    """Return why a comment is ignored.
 
     Empty for a command of a person with write access.
     """
@@ -105,7 +105,7 @@ def _unfit(hub: Hub, comment: Comment) -> str:
 
 @contextmanager
 def _answered(hub: Hub, comment: Comment) -> Iterator[None]:
-    """Answer a mistake within, and raise it."""
+    """Answer a mistake that is raised inside, and raise it again."""
     try:
         yield
     except (Interrupted, NetworkError):
@@ -189,7 +189,7 @@ def _pinned_side(hub: Hub, side: str) -> str:
 
 
 def _commit_of(hub: Hub, ref: str) -> str:
-    """Return the commit of a ref such as `heads/main`; empty where there is none."""
+    """Return the commit of a ref such as `heads/main`; empty if there is none."""
     with explain(f"read the commit of {ref[:80]}", "contents: read"):
         # Of the files, which come with it, one is the least to ask for.
         place = f"commits/{quote(ref, safe='/')}?per_page=1"
@@ -198,9 +198,9 @@ def _commit_of(hub: Hub, ref: str) -> str:
 
 
 def _require_findings(services: Services, hub: Hub, command: Asked) -> None:
-    """Raise UsageError where there is nothing to accept, or the report changed.
+    """Raise UsageError if there is nothing to accept, or if the report changed.
 
-    It must not change after the command.
+    The report must not change after the command.
     """
     services.git.ensure(command.merge_sha)
     context = with_asked(services.context, command)

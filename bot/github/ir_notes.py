@@ -11,9 +11,9 @@ from bot.show.filters import plural
 
 
 def stored_ir_notes(report: Report) -> tuple[str, ...]:
-    """Return what base's stored IR allowed.
+    """Return the note about what base's stored IR allowed.
 
-    Nothing where no dispatch changed its size on both sides.
+    There is none if no dispatch changed its size on both sides.
     """
     changed = attributed = 0
     for explanation in report.explanations.values():

@@ -35,7 +35,7 @@ from bot.system.hub import Hub
 
 
 class Judged(NamedTuple):
-    """A push that was judged."""
+    """A pushed commit with its verdict."""
 
     push: Push
     # against the baseline before it, with what was accepted on its pull requests
@@ -82,11 +82,10 @@ def keep_issue(
 def _reason_for_no_issue(
     services: Services, config: Config, judged: Judged, closed: Sequence[OwnIssue]
 ) -> str:
-    """Say which closed issue already has the findings of a push.
+    """Return why a failing push opens no issue; empty if it opens one.
 
-    Empty if they are a new regression.
-
-    A run of an older commit finds again what a later commit has repaired.
+    A closed issue may already have the findings of the push. Or the push may be of
+    an older commit: it finds again what a later commit has repaired.
     """
     sha = services.context.sha
     findings = seen(judged.report.verdict.failing)
@@ -243,7 +242,7 @@ def _together(
 
 
 def _both(older: Acceptance | None, newer: Acceptance | None) -> Acceptance | None:
-    """Return what two acceptances accept together."""
+    """Return the union of two acceptances."""
     if older is None or newer is None:
         return older or newer
     people = {*older.who.split(", "), *newer.who.split(", ")}

@@ -64,9 +64,10 @@ def measure_lab(services: Services) -> int:
 
 
 def report_lab(services: Services) -> int:
-    """Answer with the experiment that was handed over, or why there is none.
+    """Answer with the experiment that was handed over, or with why there is none.
 
-    Raises Undelivered where GitHub refuses the comment: the job summary has the answer.
+    Raises Undelivered if GitHub refuses the comment. The job summary has the answer
+    then.
     """
     hub = require_token(services)
     command, experiment = _experiment(services)
@@ -99,7 +100,7 @@ def _opened(services: Services, command: Asked) -> Iterator[tuple[Opened, Opened
 
 
 def _work(head: Opened, experiment: Experiment) -> Work:
-    """Return the work with the head compiler, where a variant needs it."""
+    """Return the work, with the head compiler if a variant needs it."""
     if all(variant.spec for variant in experiment.variants):
         return head.work
     sought = head.sought

@@ -94,7 +94,7 @@ def create_issue(hub: Hub, marker: str, title: str, body: str) -> str:
 def _only_oldest(hub: Hub, marker: str) -> str:
     """Close all open issues but the oldest, which another run may have created.
 
-    Return its address.
+    Returns the address of the oldest.
     """
     present = own_issues(hub, marker, "open")
     if not present:
@@ -122,7 +122,7 @@ def update_issue(
 ) -> bool:
     """Write title and body, and close the issue if it is resolved.
 
-    Return False if nothing differed.
+    Returns False if nothing differed.
     """
     with _explained(f"write the issue #{issue.number}", "issues: write"):
         if is_resolved:

@@ -64,7 +64,7 @@ class Problem(Record, frozen=True):
 
 
 class Measured(Record, frozen=True, omit_defaults=True):
-    """What the snapshots do not say of themselves."""
+    """What the snapshots do not say of the measurement."""
 
     schema: str = always(SCHEMA)
     baseline: Baseline | None = None  # how the base side was found; None for a push
@@ -120,17 +120,19 @@ def write_measured(
 
 
 def write_ir(directory: Path, ir: bytes) -> None:
-    """Write the IR that is stored with a baseline, where there is any.
+    """Write the IR that is stored with a baseline, if there is any.
 
-    Raises:
-        OutputError: where a file cannot be written.
+    Raises OutputError if a file cannot be written.
     """
     if ir:
         write_atomically(directory / IR, ir)
 
 
 def write_failure(directory: Path, error: BotError) -> None:
-    """Write why measuring failed; a directory that cannot be written stays as it is."""
+    """Write why measuring failed.
+
+    A directory that cannot be written is no second error.
+    """
     problem = Problem(
         what=error.what, where=error.where, hint=error.hint, exit_code=error.exit_code
     )
@@ -153,10 +155,11 @@ def _within(texts: Mapping[str, str], most_bytes: int) -> Iterator[tuple[str, st
 def read_measured(directory: Path, *, outcome: str = "") -> Handed:
     """Read what a measuring job handed over.
 
-    `outcome`: how that job ended, as GitHub says it (`failure`); empty where it is not known.
+    `outcome`: how that job ended, as GitHub says it (`failure`); empty if it is
+    unknown.
 
-    Raises:
-        BotError: the job failed, with its reason; or a file is missing or not what it should be.
+    Raises BotError with the job's own reason if the job failed. Raises it as well
+    if a file is missing or malformed.
     """
     if not os.path.lexists(directory / FILE):
         if outcome == "skipped":
@@ -258,7 +261,7 @@ def failure_of(problem: Problem) -> BotError:
 
 
 def _checked(measured: Measured) -> Measured:
-    """Return the same with its words cut to a length that a comment has room for."""
+    """Return the error with its texts cut to a length that a comment has room for."""
     notes = tuple(_short(note) for note in measured.notes[:_MOST_NOTES])
     baseline = measured.baseline
     failure = measured.failure

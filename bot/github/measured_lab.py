@@ -29,7 +29,7 @@ _MOST_RATIO = 1e9
 
 
 class HandedVariant(Record, frozen=True, omit_defaults=True):
-    """What the snapshot of a variant does not have."""
+    """What goes along with the snapshot of a variant."""
 
     name: Name
     reason: str = ""  # why none of its builds could be tried; empty where they could
@@ -37,7 +37,7 @@ class HandedVariant(Record, frozen=True, omit_defaults=True):
 
 
 class HandedRun(Record, frozen=True, omit_defaults=True):
-    """What running one build gave."""
+    """The result of running one build."""
 
     variant: Name
     model: Name
@@ -162,7 +162,7 @@ def lab_of(
 
 
 def _builds(study: Study) -> set[tuple[str, CellKey]]:
-    """Return variant and build of all that the snapshots have."""
+    """Return variant and build of all cells of the snapshots."""
     builds = set(study.cells)
     targets = {key.target for _, key in builds}
     if len(targets) > _MOST_TARGETS:

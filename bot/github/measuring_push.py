@@ -27,7 +27,7 @@ from bot.study.tracing import with_largest_traced
 def baseline(services: Services) -> int:
     """Measure the pushed commit for the job that stores it.
 
-    Nothing is measured where a stored baseline has the same result.
+    Nothing is measured if a stored baseline has the same result.
     """
     require_writable(services.out)
     with failure_handed(services), opened(services, pushed(services)) as (_, head):

@@ -1,7 +1,4 @@
-"""Find the pull requests that were merged between two commits of a branch.
-
-Also find what was accepted on them.
-"""
+"""Find the pull requests merged between two commits, and what was accepted on them."""
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ from bot.system.hub import Hub
 from bot.system.refusals import explain
 
 MOST_COMMITS = 20
-"""The most commits that are asked for their pull requests, one request each.
+"""For how many commits, the newest, GitHub is asked for pull requests.
 
-The newest ones are asked.
+That takes one request each.
 """
 _TITLE_CHARACTERS = 120
 
@@ -58,9 +55,9 @@ def merged_pulls(hub: Hub, commits: Sequence[str], branch: str) -> MergedPulls:
 
 
 class Merges(NamedTuple):
-    """Return the commits between a baseline and a pushed commit.
+    """The commits between a baseline and a pushed commit, with their pull requests.
 
-    Also return what GitHub knows of their pull requests.
+    The pull requests are those that GitHub knows.
     """
 
     # first parents, the newest first; the pushed commit is the first
@@ -77,7 +74,7 @@ def merges_of(
 ) -> Merges:
     """Ask for the merged pull requests of a push and for what was accepted on them.
 
-    A refusal is said in one line.
+    If GitHub refuses, a line says so.
     """
     context = services.context
     try:

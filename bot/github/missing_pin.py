@@ -12,7 +12,7 @@ from bot.system.processes import Cancel
 
 
 def missing_pin(config: Config, config_name: str, tree: Path, cancel: Cancel) -> str:
-    """Say that a commit pins a release which does not exist.
+    """Return the message that a commit pins a release which does not exist.
 
     Empty unless every place of wheels says so.
 

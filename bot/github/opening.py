@@ -90,7 +90,7 @@ class Opened:
     def moving(self) -> dict[str, str]:
         """Return SPEC → the release that it names now.
 
-        Empty where it always names the same one.
+        Empty if the SPEC always names the same release.
         """
         try:
             sought = self.sought
@@ -112,10 +112,9 @@ def opened(
 ) -> Iterator[tuple[Opened, Opened]]:
     """Check out each side's commit beside the workspace, and read its configuration.
 
-    Yields base and head.
-
-    Of a base commit without the configuration that the pull request brings nothing is
-    planned. Raises ConfigError where one that a person named has none.
+    Yields base and head. If a pull request brings the configuration, its base
+    commit has none, and nothing is planned for it. Raises ConfigError if a commit
+    that a person named has none.
     """
     with ExitStack() as stack:
         opened_head = _open(services, stack, head)
@@ -154,10 +153,9 @@ def judging(
 ) -> Iterator[Opened]:
     """Yield the side whose configuration judges and draws.
 
-    That is the base of a pull request or queue, else the head.
-
-    What a comment compares may be commits of a stranger. The base of the pull request
-    judges it, or else the head without its templates.
+    That is the base of a pull request or queue, else the head. A comment may
+    compare commits of a stranger. Then it is the base of the pull request, or else
+    the head without its templates.
     """
     command = services.context.asked
     if services.context.is_proposal:
@@ -173,7 +171,7 @@ def judging(
 
 
 def without_templates(side: Opened) -> Opened:
-    """Return the side, drawn by the packaged templates."""
+    """Return the side with the packaged templates in place of its own."""
     return replace(
         side,
         work=replace(side.work, config=structs.replace(side.config, templates=None)),

@@ -1,8 +1,7 @@
-"""The site of the stored baselines: static files, for a later job to publish.
+"""Write the site of the stored baselines: static files that a later job publishes.
 
-Nothing is measured and nothing of a pull request is read: configuration and line of
-commits are the default branch's, and all numbers come from the store of the same
-repository.
+Nothing is measured, and nothing of a pull request is read. Configuration and commits
+are the default branch's. All numbers come from the store of the same repository.
 """
 
 from __future__ import annotations
@@ -27,11 +26,9 @@ _SHOWN_DIGITS = 10
 def pages(services: Services) -> None:
     """Write the site to `out`.
 
-    Raises:
-        ConfigError: the branch has no configuration.
-        UsageError: the run is of another branch than the default one, or of a pull request.
-        NoVerdict: no baseline is stored for any of the branch's commits that are
-            looked through.
+    Raises ConfigError if the branch has no configuration. Raises UsageError for a
+    run of another branch than the default one, or of a pull request. Raises
+    NoVerdict if no baseline is stored for the commits that the bot looks at.
     """
     require_default_branch(services, "pages are")
     config, name = configuration_of(services, services.at(""))

@@ -81,8 +81,8 @@ def asked_twice(
 ) -> dict[str, Snapshot]:
     """Compile changed builds of a matrix again.
 
-    The runners of a matrix do not know the base. So what the base shows to fail or to
-    be changed is doubted here.
+    The runners of a matrix do not know the base. So builds that fail or differ from
+    the base are checked here.
     """
     if "base" not in sides or not doubtful(sides["base"], sides["head"], work.config):
         return sides
@@ -111,7 +111,7 @@ def whole_side(services: Services, head: Opened, plan: SidePlan) -> Snapshot:
 
 
 def _require_compiler(plan: SidePlan, parts: Snapshot) -> None:
-    """Raise InputError where parts are of another compiler than the plan.
+    """Raise InputError if parts are of another compiler than the plan.
 
     `nightly` may have become another compiler.
     """
@@ -127,7 +127,7 @@ def _require_compiler(plan: SidePlan, parts: Snapshot) -> None:
 
 
 def joined_parts(services: Services, head: Opened) -> Snapshot | None:
-    """Return the head's snapshot, merged of its parts; None where there are none."""
+    """Return the head's snapshot, merged of its parts; None if there are none."""
     if not services.inputs.parts:
         return None
     parts = [(path.name, load_snapshot(path)) for path in _part_files(services)]

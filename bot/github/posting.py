@@ -1,8 +1,8 @@
-"""The trusted run: the report of a pull request whose own run could not write.
+"""Post the report of a pull request whose own run could not write.
 
-It runs nothing of the pull request, and believes nothing that the run's artifact says
-of itself: of that it takes the snapshots and the trials of changed defaults, which are
-checked, compared and rendered here.
+This is the trusted run. It runs nothing of the pull request, and believes nothing that
+the run's artifact says of itself. From the artifact it takes the snapshots and the
+trials of changed defaults. They are checked, compared and rendered here.
 """
 
 from __future__ import annotations
@@ -62,11 +62,10 @@ _FILES = (
 def post(services: Services) -> int:
     """Deliver the report of a finished run that could not write.
 
-    Nothing is delivered where its pull request has gone on.
-
-    A branch may be the head of several pull requests, each with another base: the
-    report goes to the one whose base its merge commit is onto. What left no report is
-    told to those of them that have no result yet.
+    Nothing is delivered if the pull request has other commits now. A branch may be
+    the head of several pull requests, each with another base. The report then goes
+    to the one whose base its merge commit is onto. If a run left no report, those
+    of them that have no result yet get the reason.
     """
     run = services.context.run
     if run is None:
@@ -140,7 +139,7 @@ def post(services: Services) -> int:
 
 
 def _had_its_base(hub: Hub, pull: PullRequest, moment: datetime) -> bool:
-    """Return whether a pull request was open then, and had the base of now."""
+    """Return whether a pull request was open at a time, and had the base of today."""
     if pull.created_at > moment:
         return False
     changed_at = base_changed_at(hub, pull.number)
@@ -158,13 +157,12 @@ def _checked(
 ) -> Report:
     """Return a report from a run's artifact, of which only snapshots are read.
 
-    What GitHub knows is not read from the artifact.
+    GitHub's own facts are not read from the artifact. The base is a stored snapshot
+    if there is one, since the run that measured the artifact was the pull
+    request's.
 
-    The base is a stored snapshot where there is one, since the run that measured the
-    artifact was the pull request's.
-
-    `sha`: the commit of the base branch that the head was merged onto; `sides`: as the
-    artifact has them.
+    `sha`: the commit of the base branch that the head was merged onto; `sides`: as
+    the artifact has them.
     """
     base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
@@ -204,7 +202,7 @@ def _commits_older(
 ) -> int | None:
     """Return how many commits an ancestor is older than a commit.
 
-    None where it is none of the ancestors that are looked through.
+    None if it is not one of the ancestors that are looked at.
     """
     ancestors = services.git.ancestors(sha, config.baseline.ancestors)
     if older not in ancestors:
@@ -213,11 +211,10 @@ def _commits_older(
 
 
 def _no_compiler(services: Services, config: Config, sha: str) -> str:
-    """Say that the base commit pins a release which does not exist, as the index says here.
+    """Return why the base's compiler does not exist.
 
-    Empty otherwise.
-
-    A commit with a stored baseline had its compiler.
+    Empty unless the index here says that the pinned release is missing. A commit
+    with a stored baseline had its compiler.
     """
     try:
         if next(
@@ -250,9 +247,9 @@ def _merged_onto(
 
     The pull requests have one head. The first parent is a commit of the base.
 
-    Anybody can push a merge commit to a fork, and GitHub then serves it here too: what
-    it was merged onto must be of the base branch. A commit may be of several branches:
-    then only GitHub's own merge of now says whose it is.
+    Anybody can push a merge commit to a fork, and GitHub then serves it here too.
+    So its first parent must be of the base branch. If it is of several branches,
+    only GitHub's own current merge says whose it is.
     """
     where = "artifact head.json"
     hint = "run it again"

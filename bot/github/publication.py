@@ -42,13 +42,12 @@ class Publication:
         )
 
     def better_report(self, now: PullRequest) -> str:
-        """Say which report of the same head stays in place of this one.
+        """Return which report of the same head stays in place of this one.
 
-        Empty where this one may be written.
-
-        A report without a verdict replaces no verdict of the same merge commit and
-        configuration. A report of an older merge commit replaces no newer one. Where
-        the checks cannot be read, nothing is known to be better.
+        Empty if this one may be written. A report without a verdict replaces no
+        verdict of the same merge commit and configuration. A report of an older
+        merge commit replaces no newer one. If the checks cannot be read, no
+        report counts as better.
         """
         ours = self.result
         try:
@@ -104,7 +103,7 @@ def publish_comment(
 ) -> str:
     """Write the comment, and return its address.
 
-    Empty where there is none, or where it is another run's by now.
+    Empty if there is none, or if another run owns it by now.
     """
     hub = publication.hub
     to = publication.to
@@ -141,11 +140,9 @@ def publish_comment(
 def publish_own_check(publication: Publication) -> None:
     """Write the check of the commit.
 
-    Where other pull requests share the commit and the base, the check says the worst of
-    their results.
-
-    One more look after it is written finds those that wrote at the same time: whoever
-    is last sees the others.
+    If other pull requests share the commit and the base, the check has the worst of
+    their results. It is checked once more after writing, to find results that were
+    written at the same time: whoever is last sees the others.
     """
     try:
         now = pull(publication.hub, publication.result.pull_number)
@@ -172,10 +169,9 @@ def publish_own_check(publication: Publication) -> None:
 def _worst_other(publication: Publication) -> tuple[int, Conclusion | None] | None:
     """Return the open pull request with the same commit and base and the worst result.
 
-    None where no result is worse than this check.
-
-    What a fork measured does not stand for a pull request that has no result yet: that
-    is worse than all.
+    None if no result is worse than this check. A fork's measurement does not count
+    for a pull request that has no result yet. The missing result then counts as
+    worse, but less than a failure.
     """
     hub = publication.hub
     to = publication.to

@@ -30,9 +30,9 @@ from bot.store.ir_files import ir_file_of
 from bot.study.comparison import reported
 
 MEASURED = "code-size-measured"
-"""The folder with what was measured, where the input `measured` names no other.
+"""The folder with the measured files, if the input `measured` names no other.
 
-The job downloads it there.
+The job downloads them there.
 """
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -48,7 +48,10 @@ class Push(NamedTuple):
 
 
 def handed_over(services: Services) -> Handed:
-    """Read what the measuring job of this run handed over; raises what ended that job."""
+    """Read what the measuring job of this run handed over.
+
+    Raises the error that ended that job, if one did.
+    """
     inputs = services.inputs
     return read_measured(
         services.at(inputs.measured or MEASURED), outcome=inputs.outcome
@@ -69,7 +72,7 @@ def require_commit(snapshot: Snapshot, sha: str, side: str = "head") -> None:
 def opened_push(services: Services) -> Iterator[Opened]:
     """Check out the pushed commit.
 
-    What the input `head` names is a file of the measuring job, and not here.
+    The file that the input `head` names is in the measuring job, and not here.
     """
     without_head = replace(services, inputs=replace(services.inputs, head=""))
     with opened(services, pushed(without_head)) as (_, head):

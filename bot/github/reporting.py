@@ -1,8 +1,8 @@
-"""Judge and post what was measured of a pull request.
+"""Judge and post the measurement of a pull request.
 
 This job has a token that may write, so it runs no compiler and no file of a pull
-request. It takes snapshots from the job that measured, checks them as anybody's, and
-asks the repository and its store for everything else.
+request. It takes snapshots from the job that measured, and checks them like any
+untrusted file. For everything else it asks the repository and its store.
 """
 
 from __future__ import annotations
@@ -39,10 +39,8 @@ from bot.study.prepare import require_writable
 def report(services: Services) -> int:
     """Judge what the measuring job of this run handed over, and deliver the report.
 
-    Where there is no report, the reason is delivered.
-
-    Raises:
-        UsageError: there is no token.
+    If there is no report, the reason is delivered. Raises UsageError if there is no
+    token.
     """
     hub = require_token(services)
     require_writable(services.out)
@@ -124,9 +122,10 @@ def _judged(
 ) -> Report:
     """Return the report from snapshots.
 
-    What the repository and its store know is not taken from the snapshots.
+    Facts of the repository and its store are not taken from the snapshots.
 
-    `has_compiler`: an input names the head's compiler, so that nobody knows the base's.
+    `has_compiler`: an input names the head's compiler, so that the base's is
+    unknown.
     """
     measured = handed.measured
     head = handed.sides["head"]
@@ -197,7 +196,7 @@ def asked_notes(services: Services) -> Iterator[str]:
 def _has_baselines(services: Services, config: Config) -> bool:
     """Return whether baselines of this report are stored.
 
-    False where the store cannot be asked, which others say.
+    False if the store cannot be asked; another part of the report says that.
     """
     try:
         return bool(by_commit(store_of(services, config), config.report_id))
@@ -210,7 +209,7 @@ def _has_baselines(services: Services, config: Config) -> bool:
 def _ends(
     services: Services, opened_base: Opened, opened_head: Opened
 ) -> tuple[str, str]:
-    """Return the commits that a pull request goes from and to; empty for no proposal."""
+    """Return the commits between which a pull request goes; empty for another event."""
     if not services.context.is_proposal:
         return "", ""
     return opened_base.wanted.sha, opened_head.wanted.sha
@@ -221,8 +220,7 @@ def _base(
 ) -> tuple[Snapshot, Baseline, tuple[str, ...]]:
     """Return the base side, how it was found, and notes that a reader must not miss.
 
-    A stored snapshot is loaded from the store again, where the measuring job says that
-    there is one.
+    If the measuring job says that there is a stored snapshot, it is loaded again.
     """
     claimed = handed.sides["base"]
     wanted_base = opened_base.wanted

@@ -1,6 +1,6 @@
 """Ask the repository for pull requests, labels, permissions, artifacts and ancestry.
 
-What GitHub does not answer is a NetworkError.
+If GitHub gives no answer, that is a NetworkError.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from bot.system.refusals import explain
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 """How GitHub writes moments, all of them in UTC."""
 _BASE_CHANGES = frozenset({"base_ref_changed", "automatic_base_change_succeeded"})
-"""By a person, and by GitHub when the base branch was merged and deleted.
+"""The events by which a pull request gets another base branch.
 
-Source: "Issue event types" of GitHub's documentation.
+A person makes the first. GitHub makes the other when the base branch was merged and
+deleted. Source: "Issue event types" of GitHub's documentation.
 """
 
 
@@ -56,7 +57,7 @@ def missing_pull(
 
 
 def require_open_conversation(hub: Hub, pull_number: int) -> None:
-    """Raise NetworkError where a pull request is missing or nobody may comment."""
+    """Raise NetworkError if a pull request is missing or nobody may comment."""
     if pull(hub, pull_number).locked:
         raise locked(pull_number)
 
@@ -119,9 +120,9 @@ def _open_pulls(hub: Hub, **query: str) -> list[PullRequest]:
 
 
 def base_changed_at(hub: Hub, pull_number: int) -> datetime | None:
-    """When the pull request was last given another base branch.
+    """Return when the pull request last got another base branch.
 
-    None where it has the one it was opened with.
+    None if it never did.
     """
     with explain(f"read the events of #{pull_number}", "pull-requests: read"):
         events = hub.rows(list[Event], f"issues/{pull_number}/events")
@@ -138,13 +139,13 @@ def may_write(hub: Hub, login: str) -> bool:
 
 
 def comment_of(hub: Hub, comment_id: int) -> Comment | None:
-    """Return a comment; None where it was deleted."""
+    """Return a comment; None if it was deleted."""
     with explain("read the comment with the command", "pull-requests: read"):
         return hub.find(Comment, f"issues/comments/{comment_id}", missing=(404, 410))
 
 
 def labelling(hub: Hub, number: int, *labels: str) -> Event | None:
-    """Return the newest setting of any of these labels; None where none is set now.
+    """Return the newest setting of any of these labels; None if none is set now.
 
     Names of labels know no case.
     """
@@ -184,7 +185,7 @@ def download(hub: Hub, artifact_id: int, max_bytes: int) -> bytes:
 def is_ancestor(hub: Hub, older: str, newer_ref: str) -> bool:
     """Return whether `newer_ref` is at or after `older`.
 
-    False too where GitHub does not know one of them.
+    False, too, if GitHub does not know one of them.
     """
     with explain(f"compare {older[:12]} with {newer_ref}", "contents: read"):
         # Page 2 leaves out the files, which only page 1 has, and which can be megabytes.

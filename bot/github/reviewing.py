@@ -46,8 +46,8 @@ from bot.study.tracing import traced
 def review(services: Services) -> int:
     """Measure the two sides of the event, and hand them to the job that reports.
 
-    Where no such job may follow (a fork's run), the run's summary has the report and
-    the exit code is the verdict's.
+    For a fork's run there may be no such job. Then the run's summary has the
+    report, and the exit code is the verdict's.
     """
     require_writable(services.out)
     with (
@@ -81,7 +81,10 @@ def review(services: Services) -> int:
 
 @contextmanager
 def failure_handed(services: Services) -> Iterator[None]:
-    """Hand what breaks within to the job that reports, and raise it."""
+    """Hand an error that is raised inside to the job that reports.
+
+    The error is raised again.
+    """
     try:
         yield
     except Interrupted:
@@ -92,13 +95,11 @@ def failure_handed(services: Services) -> Iterator[None]:
 
 
 def _require_open(services: Services) -> None:
-    """Raise NetworkError where it is known that nobody may comment.
+    """Raise NetworkError if it is known that nobody may comment.
 
-    This is checked before anything is compiled.
-
-    The event says that of its own pull request. Of one whose number a person gave, git
-    knows whether it exists, where everybody may read the repository. The job that
-    prepares knows the rest.
+    This is checked before anything is compiled. The event says it of its own pull
+    request. For one whose number a person gave, git knows whether it exists, if
+    everybody may read the repository. The job that prepares checks the rest.
     """
     pull = services.context.pull
     number = services.inputs.pull_request
@@ -113,7 +114,7 @@ def _require_open(services: Services) -> None:
 
 
 class Compared(NamedTuple):
-    """What measuring found."""
+    """The result of measuring both sides."""
 
     report: Report
     measured: Measured
@@ -211,7 +212,7 @@ def _measured(
 
 
 def _head_snapshot(services: Services, head: Opened) -> Snapshot | None:
-    """Return the head's snapshot where it was measured before; None where not."""
+    """Return the head's snapshot if it was measured before, else None."""
     if head.wanted.snapshot:
         return load_snapshot(head.wanted.snapshot)
     return joined_parts(services, head)
@@ -244,7 +245,7 @@ def _base_ir(
 ) -> tuple[BaseIr | None, tuple[str, ...]]:
     """Return the IR that is stored beside the base's snapshot.
 
-    The second value has a note where it cannot be read.
+    The second value has a note if it cannot be read.
     """
     if base_side.snapshot is None or base_side.entry is None:
         return None, ()
@@ -262,8 +263,8 @@ def _base_ir(
 def _unknown_base(base: Opened, head: Snapshot, *, has_compiler: bool) -> Snapshot:
     """Return the base side of which nothing is known.
 
-    Every cell of the head is planned there, and unmeasured. A base without a
-    configuration, or without a compiler that exists, has planned none.
+    Every cell of the head is planned there, and unmeasured. If the base has no
+    configuration, or no compiler that exists, no cell is planned.
     """
     models = head.models
     if base.adopts or not has_compiler:
@@ -282,7 +283,7 @@ def changed_thresholds(
 ) -> tuple[str, ...]:
     """Return the note that a pull request changes the rules that judge it.
 
-    Nothing where it does not.
+    Empty if it does not.
     """
     if not services.context.is_proposal or base.adopts:
         return ()

@@ -1,4 +1,4 @@
-"""The fields that the program reads of GitHub's answers, as typed rows.
+"""Describe the fields of GitHub's answers that the program reads, as typed rows.
 
 "REST API reference" of GitHub's documentation describes them. An answer that does not
 have them, or has other types, is an error of `bot.system.hub`.
@@ -49,7 +49,7 @@ class PullRequest(Small, frozen=True):
     def head_repository(self) -> str:
         """Return `owner/name` of the repository that it comes from.
 
-        Empty where the fork was deleted.
+        Empty if the fork was deleted.
         """
         if self.head.repo:
             return self.head.repo.full_name

@@ -56,11 +56,11 @@ def write_outputs(path: Path, values: Mapping[str, str]) -> None:
 
 
 def write_summary(path: Path, text: str) -> bool:
-    """Appends Markdown to the file `$GITHUB_STEP_SUMMARY`.
+    """Append Markdown to the file `$GITHUB_STEP_SUMMARY`.
 
-    False where it is too long and only a pointer was written.
+    Returns False if the text is too long, so that only a pointer was written.
 
-    Raises OutputError where the file cannot be written.
+    Raises OutputError if the file cannot be written.
     """
     data = f"{text.rstrip()}\n".encode("utf-8", "replace")
     if _append(path, data, MAX_SUMMARY_BYTES):
@@ -70,7 +70,7 @@ def write_summary(path: Path, text: str) -> bool:
 
 
 def log_safe(text: str) -> str:
-    """Text for the log in which no line is a command of the runner.
+    """Return the text for the log, without a line that is a command of the runner.
 
     The runner takes `::` at the start of a line, blanks before it or not, and the older
     `##[` anywhere in it. A blank in between undoes both, and C++ names keep their
@@ -84,7 +84,11 @@ def log_safe(text: str) -> str:
 
 
 def _append(path: Path, data: bytes, most_bytes: int | None = None) -> bool:
-    """False where the file would be larger than that."""
+    """Append data to a file, unless that makes the file too large.
+
+    Returns False if nothing was written. Raises OutputError if the file cannot be
+    written.
+    """
     try:
         with path.open("ab") as file:
             fits = most_bytes is None or file.tell() + len(data) <= most_bytes

@@ -21,7 +21,7 @@ from bot.system.processes import Cancel
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What every story on GitHub needs."""
+    """What every run on GitHub needs."""
 
     context: RunContext
     inputs: ActionInputs
@@ -64,7 +64,7 @@ class Services:
         return str(self.out)
 
     def set_outputs(self, values: Mapping[str, str]) -> None:
-        """Set outputs of the action; nothing outside of GitHub Actions."""
+        """Set outputs of the action; do nothing outside of GitHub Actions."""
         self.outputs_set.update(values)
         if self.outputs:
             write_outputs(self.outputs, values)
@@ -92,7 +92,7 @@ def open_services(
     show: Show,
     cancel: Cancel,
 ) -> Iterator[Services]:
-    """Connect what there is a token for."""
+    """Connect everything for which there is a token."""
     token = inputs.github_token
     hub = None
     if token and context.repository:

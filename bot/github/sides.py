@@ -68,7 +68,7 @@ def _named_sides(
 
 
 def _sides_of_commit(services: Services) -> tuple[Wanted, Wanted]:
-    """Return base and head of a run that is about no pull request."""
+    """Return base and head of a run that is not about a pull request."""
     inputs = services.inputs
     this_commit = Wanted("the commit of this run", services.context.sha)
     named_head = _named(services, text=inputs.head, side="head", event_side=this_commit)
@@ -89,13 +89,13 @@ def _sides_of_commit(services: Services) -> tuple[Wanted, Wanted]:
 def _named(
     services: Services, text: str, side: str, event_side: Wanted
 ) -> Wanted | None:
-    """Return a side that a person named; None where nobody named one.
+    """Return a side that a person named; None if nobody named one.
 
-    The text names a snapshot, a release, a file or glob, else a git ref (`ref:` insists
-    on that).
+    The text names a snapshot, a release, a file or glob, else a git ref. `ref:`
+    insists on a git ref.
 
-    `event_side`: the side as the event has it; a compiler that is named takes its models
-    and configuration.
+    `event_side`: the side as the event has it. A compiler that is named is used
+    with its models and configuration.
     """
     if not text:
         return None
@@ -126,9 +126,9 @@ def _named(
 
 
 def named_compiler(services: Services, text: str) -> str:
-    """Return the SPEC of a release or of a file in the workspace, also by a glob.
+    """Return the SPEC of a release, or of a file in the workspace.
 
-    Empty for anything else.
+    A glob may name the file. The SPEC is empty for anything else.
     """
     if not text or text in MOVING or release_of(text):
         return text

@@ -14,10 +14,7 @@ from bot.system.git import Git
 
 
 def other_repository(services: Services, config: Config) -> str:
-    """Return the repository that stores the baselines, if it is not the run's own.
-
-    Empty otherwise.
-    """
+    """Return the repository that stores the baselines; empty if it is the run's own."""
     name = config.baseline.repository
     is_own = name.casefold() == services.context.repository.casefold()
     if is_own or config.baseline.store == "directory":
@@ -26,7 +23,7 @@ def other_repository(services: Services, config: Config) -> str:
 
 
 def require_fitting_token(services: Services, config: Config) -> None:
-    """Raise UsageError for a store token where no other repository stores baselines."""
+    """Raise UsageError for a store token if no other repository stores baselines."""
     if services.inputs.store_token and not other_repository(services, config):
         problem = "is given, and no other repository stores the baselines"
         hint = (

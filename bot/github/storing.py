@@ -34,15 +34,13 @@ from bot.study.prepare import require_writable
 def store(services: Services) -> int:
     """Store the snapshot of the pushed commit, and report what it changed.
 
-    The job's summary has the report.
+    The job's summary has the report. The commit is compared with the newest
+    snapshot of its nearest ancestor: the joint effect of several pull requests is
+    seen here first. The verdict stops nothing, as all is merged.
 
-    It is compared with the newest snapshot of its nearest ancestor: what pull requests
-    do together is seen here first. The verdict stops nothing, as all is merged.
-
-    Raises:
-        InputError: what was measured is of another commit, or is not whole.
-        UsageError: another repository stores the baselines, and there is no token for
-            it; or the reverse.
+    Raises InputError if the measurement is of another commit, or is not whole.
+    Raises UsageError if another repository stores the baselines and there is no
+    token for it, or the reverse.
     """
     require_writable(services.out)
     handed = handed_over(services)

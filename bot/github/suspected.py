@@ -16,10 +16,11 @@ def suspected(
 ) -> Report:
     """Return the report with suspects, which are commits of the compiler.
 
-    There are some where both sides have another compiler and GitHub is at hand.
+    There can be suspects if the compilers of the sides differ and GitHub can be
+    asked.
 
-    `base`, `head`: what this repository's pull request, if it is one, is compared by;
-    in the compiler's own, that is what it changes.
+    `base`, `head`: the commits that this repository's pull request is compared by.
+    In the compiler's own repository, the files between them are what it changes.
     """
     context = services.context
     repository = config.compiler.repository

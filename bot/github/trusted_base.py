@@ -31,18 +31,18 @@ def trusted_base(
 ) -> tuple[Snapshot, str, tuple[str, ...]]:
     """Return a stored snapshot that is what the artifact says its base is.
 
-    Else return the artifact's, if it is of the base commit.
+    If there is none, return the artifact's own, if it is of the base commit. The
+    artifact's base may be an older commit that gives the same cells or, with
+    `partly`, some of them. Then it must be in the store. If the store cannot be
+    read, a note says so.
 
-    The artifact's base may be an older commit that gives the same or, `partly`, gives
-    some of the same cells; then it must be in the store. Where that cannot be read, a
-    note says so.
+    With `partly`, only the cells are taken whose models have the texts that the
+    artifact says. They are planned as the artifact's are: cells that it leaves out
+    are not measured.
 
     `is_older`: whether a commit is an ancestor of `sha`; `selected`: what the run's
-    selectors leave of a snapshot; `digest`: of the stored one that the run chose, empty
-    where nobody says it.
-
-    Of one that gives some, those cells are taken whose models have the texts that the
-    artifact says. They are planned as its are: what it leaves out is not measured.
+    selectors leave of a snapshot; `digest`: of the stored one that the run chose,
+    empty if nobody says it.
     """
 
     def facts(snapshot: Snapshot) -> tuple[object, ...]:

@@ -24,7 +24,7 @@ from bot.show.weekly import weekly_markdown, write_weekly
 from bot.study.drifts import grown_builds, largest_drifts, sizes_of
 
 MOST_BASELINES = 200
-"""So many baselines, the newest, are read for the steps of a drift at most."""
+"""How many baselines, the newest, are read at most for the steps of a drift."""
 _WEEK_DAYS = 7
 
 

@@ -1,6 +1,6 @@
 """Read archives of `ar`, such as `libkernels.a`.
 
-A reading has the members that ship, and what the archive adds around them.
+It finds the members that ship, and what the archive adds around them.
 
 Formats: System V and GNU (`/` and `/SYM64/` index the symbols, `//` holds long names),
 and BSD (`#1/LENGTH` puts the name before the contents, `__.SYMDEF` indexes the

@@ -53,7 +53,7 @@ them begins.
 READERS = (*EMBEDDED, SPIRV, PTX, METAL)
 """All formats; those that are not embedded come inside containers."""
 HEAD_BYTES = HEADER.size + 2 * OFFSET_BYTES
-"""So many bytes show whether a segment begins like one of the formats in `EMBEDDED`."""
+"""How many bytes show whether a segment begins like a format in `EMBEDDED`."""
 EXECUTABLE_CALL = re.compile(r"hal\w*\.executable\.")
 """Functions of the runtime that take executables, `hal.executable.create` above all."""
 HIDDEN = (
@@ -132,7 +132,7 @@ def _takes_executables(module: VmModule) -> bool:
 
 
 def _is_executable_at(segment: ByteSpan, data: bytes) -> bool:
-    """Return True where this segment of an artifact is an executable.
+    """Return True if this segment of an artifact is an executable.
 
     Segments can be as large as the artifact. Only a segment that begins like an
     executable is copied.

@@ -1,4 +1,4 @@
-"""Put all that one compile left behind together as the measurement of one cell.
+"""Put together the files of one compile as the measurement of one cell.
 
 Every metric id is present; a metric that cannot be known is None, with its reason.
 Where two sources give one number and disagree, neither is believed. Entry points of the
@@ -77,18 +77,18 @@ NOT_COUNTED = "this release does not count it"
 NO_UNFUSED = "the compile wrote no IR of the phase before dispatch creation"
 NO_STACK_GATE = "only llvm-cpu has stack allocations that the compiler limits"
 ONLY = {AMD: "only code objects of rocm report their registers"}
-"""Backend → why no other backend has its metrics, if they have a reason of their own."""
+"""Backend → why no other backend has its metrics, if there is a special reason."""
 ONLY_NVIDIA = "only cuda has PTX text for ptxas"
 NO_ENTRY = "the entry points are unknown"
 WHY_UNKNOWN = {
     "variable_bytes": "the size of a variable is known only at run time",
     "program_memory_bytes": "a branch or a loop allocates memory",
 }
-"""What the schedule may not know, and why."""
+"""Metric that the schedule may not know → why."""
 
 
 class Known(NamedTuple):
-    """A metric's value, or None and why."""
+    """The value of a metric; if it is None, the reason."""
 
     value: int | None
     reason: str = ""
@@ -155,7 +155,7 @@ def with_library(artifact: ArtifactReading, library: bytes) -> ArtifactReading:
 
 
 class _Parsed:
-    """The products of a compile, each parsed for itself.
+    """The products of a compile, each parsed by itself.
 
     A product that cannot be read is None, and the others are read all the same.
 
@@ -286,7 +286,7 @@ class _Parsed:
         return entries
 
     def _rows(self, in_artifact: Sequence[EntryPoint]) -> list[Dispatch]:
-        """Return the program's entry points; without its IR those of the artifact."""
+        """Return the program's entry points; without its IR, those of the artifact."""
         if self.program is None:
             return [Dispatch("", entry.name) for entry in in_artifact]
         rows = []
@@ -301,7 +301,7 @@ class _Parsed:
         return rows
 
     def _alloca_bytes(self, name: str) -> int | None:
-        """Return the bytes of an entry point's stack allocations; None for unknown."""
+        """Return the bytes of an entry point's stack allocations; None if unknown."""
         # Stack files of other targets hold nothing but zeros.
         if self.products.backend != CPU or self.products.allocas is None:
             return None
@@ -313,7 +313,7 @@ class _Parsed:
     def parts(self) -> dict[str, int]:
         """Return the bytes of the artifact by part: every byte is in one part.
 
-        Empty where executables cannot be separated from constants.
+        Empty if executables cannot be told from constants.
         """
         artifact = self.artifact
         if (
@@ -457,15 +457,15 @@ class _Parsed:
 
 
 def figures(kernel: Kernel | None) -> dict[str, Any]:
-    """Return what a reader measured of an entry point; nothing of None."""
+    """Return the known figures of an entry point, as its reader measured them."""
     values = {name: getattr(kernel, name, None) for name in Kernel.__struct_fields__}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _agreed(first: Known, second: int | None, who: str) -> Known:
-    """Return what the program's IR and another source say.
+    """Return the value on which the program's IR and another source agree.
 
-    The value is None where they contradict each other.
+    It is None if they contradict each other.
     """
     if second is None or first.value == second:
         return first
@@ -479,10 +479,10 @@ def of_entries(
 ) -> Known:
     """Return a metric that is the largest value of all entry points, or their sum.
 
-    It is known where the value of each entry point is known.
+    It is known if the value of each entry point is known.
 
-    `reason`: why it is unknown; empty where nothing else explains it. `silent`: the
-    reason where no entry point has a value; empty for the name of the first one.
+    `reason`: why it is unknown; empty if nothing else explains it. `silent`: the
+    reason if no entry point has a value; empty for the name of the first one.
     """
     values = [getattr(row, metric.of_entry) for row in dispatches]
     if values and None not in values:
@@ -500,7 +500,7 @@ def of_entries(
 def _by_name(named: Iterable[tuple[str, T]], names: Collection[str]) -> dict[str, T]:
     """Return wanted name → its value.
 
-    A name or a spelling that two of either side share has none.
+    A name or a spelling that two of one side share has no value.
     """
     named = list(named)
     exact = _unique(named)

@@ -1,6 +1,6 @@
-"""Hold what the readers of binary formats share.
+"""Share what the readers of binary formats need.
 
-These are byte spans that lie where they may, digests of code, and a limit of work.
+These are byte spans that are checked before use, digests of code, and a limit of work.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bot.core.json_text import without_zeros
 from bot.errors import MalformedBinary
 
 WORK_PER_BYTE = 64
-"""What a file may cost its reader.
+"""The reader's limit of work for each byte of a file.
 
 Real objects need less than one: each byte of code and of constants once.
 """
@@ -50,7 +50,7 @@ def span_inside(start: int, size: int, whole_bytes: int, where: str) -> ByteSpan
 
 
 def require_disjoint(spans: Iterable[ByteSpan], where: str) -> None:
-    """Raise `MalformedBinary` where two spans share a byte."""
+    """Raise `MalformedBinary` if two spans share a byte."""
     end = 0
     for span in sorted(span for span in spans if span.size):
         if span.start < end:
@@ -63,7 +63,7 @@ def require_disjoint(spans: Iterable[ByteSpan], where: str) -> None:
 def label_sizes(labelled: Mapping[ByteSpan, str], where: str) -> dict[str, int]:
     """Return the bytes per label, in the order in which labels first appear.
 
-    Raises `MalformedBinary` where spans overlap.
+    Raises `MalformedBinary` if spans overlap.
     """
     require_disjoint(labelled, where)
     sizes: dict[str, int] = {}
@@ -73,9 +73,9 @@ def label_sizes(labelled: Mapping[ByteSpan, str], where: str) -> dict[str, int]:
 
 
 class WorkLimit:
-    """Work that is left, in bytes read.
+    """The work that is left, in bytes read.
 
-    A file takes linear time, whatever bytes its tables name over and over.
+    It makes a file take linear time, however often its tables name the same bytes.
     """
 
     def __init__(self, file_bytes: int, where: str) -> None:
@@ -83,7 +83,7 @@ class WorkLimit:
         self._where = where
 
     def spend(self, work_bytes: int) -> None:
-        """Raise `MalformedBinary` where that is more than is left."""
+        """Take work from the rest; raises `MalformedBinary` if too little is left."""
         self._left -= work_bytes
         if self._left < 0:
             raise MalformedBinary(
@@ -94,7 +94,7 @@ class WorkLimit:
 def code_digest(*pieces: bytes) -> str:
     """Return the digest of pieces of code as text.
 
-    Where one piece ends and the next begins counts, too.
+    The borders between pieces count, too.
     """
     return written(fingerprint(*pieces))
 

@@ -46,7 +46,7 @@ FIELDS = {
     "sgpr_spills": ".sgpr_spill_count",
     "agprs": ".agpr_count",
 }
-"""Field of an entry point → key in a kernel's metadata.
+"""Field of an entry point → its key in a kernel's metadata.
 
 Only gfx90a and later have accumulation registers.
 """

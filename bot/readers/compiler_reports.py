@@ -1,4 +1,4 @@
-"""Read what the compiler itself reports of a compile.
+"""Read the compiler's own reports about a compile.
 
 `--stack-usage-file` has a line for each function of the CPU code generator,
 `place:function<TAB>bytes<TAB>kind`, as LLVM's AsmPrinter writes it. The place is
@@ -29,8 +29,8 @@ FILE_AND_LINE = re.compile(r".*?:\d+:", re.ASCII)
 def read_stack_usage(text: str) -> dict[str, int]:
     """Return function → bytes of its machine frame.
 
-    The larger frame counts where two functions have one name (private helpers). Raises
-    as `stack_usage_rows`.
+    If two functions have one name, as private helpers can, the larger frame counts.
+    Raises like `stack_usage_rows`.
     """
     frames: dict[str, int] = {}
     for name, size in stack_usage_rows(text):
@@ -71,7 +71,7 @@ def stack_usage_rows(text: str) -> Iterator[tuple[str, int]]:
 
 
 class _Section(msgspec.Struct, frozen=True, rename="kebab"):
-    """What the four sections of the totals have that is read."""
+    """The parts of the totals' four sections that are read."""
 
     constant_size: Count | None = None
     await_count: Count | None = None

@@ -1,6 +1,6 @@
 """Read how the compiler configured an executable, and change its configuration.
 
-Chosen values of one text are put into another.
+It can put chosen values of one text into another.
 
 The text is the IR that `--iree-hal-dump-executable-configurations-to` writes. Two
 attributes hold the configuration: a `lowering_config` on each tiled operation, and a
@@ -30,7 +30,7 @@ _TOKEN = re.compile(
 )
 """Strings, comments, arrows and comparisons.
 
-Each is a whole, so that its brackets do not count.
+Each is matched as a whole, so that its brackets do not count.
 """
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[-=]>|[<>=]=|[\[\](){}<>]|,', re.DOTALL)
 _CLOSER = {"<": ">", "[": "]", "(": ")", "{": "}"}
@@ -55,7 +55,7 @@ _FORMER_VMVX = "VMVXDefault"
 _VMVX = "#iree_codegen.vmvx_pipeline"
 _DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
 _OF_NO_LOOPS = frozenset({"promote_operands", "promotion_types", "native_vector_size"})
-"""Lists that do not have an element for each loop of the operation."""
+"""Lists that do not have one element for each loop of the operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class NotTransplantable:
-    """Why base's values cannot be put into head.
+    """Base's values cannot be put into head.
 
-    A clause, such as "`linalg.fill` has other loops: …".
+    The text is a clause, such as "`linalg.fill` has other loops: …".
     """
 
     why: str
@@ -162,7 +162,7 @@ def configurations(text: str) -> tuple[Configuration, ...]:
 
 
 def _opener(text: str, open_at: list[int], closer: str) -> int:
-    """Take the bracket that `closer` closes from the open ones, and return its place.
+    """Remove the bracket that `closer` closes from the open ones, and return its place.
 
     Raises MalformedBinary.
     """
@@ -251,7 +251,7 @@ def _parts(body: str) -> list[str]:
 def _expanded(attribute: str, aliases: Mapping[str, str]) -> str:
     """Return the attribute with its aliases replaced by what they stand for.
 
-    So it means the same in another text.
+    So it has the same meaning in another text.
     """
 
     def meaning(match: re.Match[str]) -> str:
@@ -315,10 +315,7 @@ def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _translation(body: str) -> tuple[dict[str, str], frozenset[str]]:
-    """Return the values of a `translation_info`.
-
-    Return as well which of them are in its dictionary.
-    """
+    """Return the values of a `translation_info`, and which of them are in braces."""
     values = dict[str, str]()
     options = dict[str, str]()
     for part in _parts(body):
@@ -382,7 +379,7 @@ def _spelled(value: str, like: str) -> str:
 def _meaning(knob: str, value: str | None) -> object:
     """Return the part of a value that is compared.
 
-    Neither the spelling of a pipeline nor the names of dialects count.
+    The spelling of a pipeline and the names of dialects do not count.
     """
     if value is None:
         return None
@@ -410,7 +407,7 @@ def _ranks(configuration: Configuration) -> dict[str, int]:
 
 
 def _other_loops(base: Configuration, head: Configuration) -> str:
-    """Say which tile vector is for other loops; empty where all fit."""
+    """Return which tile vector is for other loops; empty if all fit."""
     base_ranks = _ranks(base)
     head_ranks = _ranks(head)
     for knob, rank in base_ranks.items():
@@ -451,7 +448,7 @@ def _pairs(
 def _other_operations(
     base: Sequence[Configuration], head: Sequence[Configuration]
 ) -> str:
-    """Say which operations are configured more often on one side."""
+    """Return which operations are configured more often on one side."""
     base_groups = Counter(configuration.place for configuration in base)
     head_groups = Counter(configuration.place for configuration in head)
     changes = list[str]()
@@ -467,8 +464,8 @@ def _other_operations(
 def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable:
     """Return the knobs whose values differ, in the texts' order.
 
-    Raises MalformedBinary. A knob that several operations have is one: it differs where
-    it does on any of them.
+    A knob that several operations have counts as one. It differs if it differs on
+    any of them. Raises MalformedBinary.
     """
     pairs = _pairs(configurations(base), configurations(head))
     if isinstance(pairs, NotTransplantable):
@@ -486,7 +483,7 @@ def differing_knobs(base: str, head: str) -> tuple[str, ...] | NotTransplantable
 def _merged(base: Mapping[str, str], head: Mapping[str, str]) -> list[str]:
     """Return all keys: head's in their order, and those that only base has.
 
-    A key of base alone comes behind the key that it follows there.
+    A key of base alone comes after the key that it follows there.
     """
     keys = list(head)
     place = 0
@@ -504,7 +501,7 @@ def transplanted(
 ) -> str | NotTransplantable:
     """Return head's text with base's values of these knobs; nothing else in it changes.
 
-    A knob that base does not set is taken away. Raises MalformedBinary.
+    A knob that base does not set is removed. Raises MalformedBinary.
     """
     pairs = _pairs(configurations(base), configurations(head))
     if isinstance(pairs, NotTransplantable):

@@ -72,9 +72,10 @@ class Layout(NamedTuple):
     read: Callable[[bytes], Reading]
 
     def span(self, module: FlatBufferTable) -> ByteSpan | None:
-        """Return where a module is.
+        """Return the place of a module.
 
-        None where it has none that can be read: only the driver reads a Metal library.
+        None if no reader can read the module: only the driver reads a Metal
+        library.
         """
         if self.format == "msl":
             source = module.table("source", "version code")
@@ -116,8 +117,9 @@ LAYOUTS = {
 def is_container(data: bytes) -> bool:
     """Return True for any identifier that stands twice.
 
-    So an unknown one is refused, not overlooked. True, too, for a known one before a
-    root with exports: four bytes alone may be a constant's.
+    So an unknown container is refused, not overlooked. Also return True for a known
+    identifier before a root with exports, because four bytes alone may be a
+    constant's.
     """
     if has_header(data) or identifier(data, 0) not in LAYOUTS:
         return has_header(data)
@@ -162,9 +164,10 @@ def read_container(data: bytes) -> Reading:
 
 
 def has_header(data: bytes) -> bool:
-    """Return True where the data begins with the header of a container.
+    """Return True if the data begins with the header of a container.
 
-    Constants may be all zeros, or anything else: only letters and digits name one.
+    Constants may be all zeros, or anything else: only letters and digits count as a
+    name.
     """
     magic = data[:4]
     has_zeros = data[RESERVED_AT : HEADER.size] == bytes(HEADER.size - RESERVED_AT)

@@ -30,9 +30,9 @@ OF_FUNCTION = struct.Struct("<II")
 EIFMT_SVAL = 0x04
 EIATTR_FRAME_SIZE = 0x11
 EIATTR_REGCOUNT = 0x2F
-"""Names of `cuobjdump -elf` in `.nv.info`.
+"""Numbers that `cuobjdump -elf` names in `.nv.info`.
 
-The format of a sized value; frame and registers of a function.
+They are the format of a sized value, and frame and registers of a function.
 """
 PROPERTIES = re.compile(
     r"Function properties for (\S+)\s*\n"
@@ -106,10 +106,10 @@ def _attributes(elf: Elf) -> dict[tuple[str, int], int]:
 
 
 def read_assembled(assembled: Assembled) -> Reading:
-    """Return what one module became, with all its functions.
+    """Return the assembled code of one module, with all its functions.
 
     Functions that are only called have no registers of their own. Raises
-    `MalformedBinary`, also where cubin and print name different functions.
+    `MalformedBinary`, also if cubin and print name different functions.
     """
     reading = read_cubin(assembled.cubin)
     functions = dict[str, EntryPoint]()

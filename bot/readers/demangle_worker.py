@@ -17,7 +17,7 @@ LONGEST = 8_192  # Of a demangled name; a longer one says nothing to a reader
 def text_of(name: str) -> str | None:
     """Return the demangled name.
 
-    None where the name is not mangled, or longer than anyone reads.
+    None if the name is not mangled, or longer than anyone reads.
     """
     try:
         text: str = cxxfilt.demangle(name)

@@ -49,8 +49,8 @@ _QUALIFIERS = frozenset({"const", "volatile", "&", "&&", "noexcept"})
 def demangled(names: Iterable[str]) -> dict[str, str]:
     """Return mangled name → the function as C++ writes it.
 
-    Suffixes that a compiler appends are left out. A name that the demangler refuses is
-    missing. All are missing where this machine has no C++ runtime.
+    Suffixes that a compiler appends are left out. A name that the demangler refuses
+    is missing. All are missing if this machine has no C++ runtime.
     """
     mangled = [name for name in names if name.startswith(PREFIX)]
     plain_names = [name.partition(".")[0] for name in mangled]
@@ -64,7 +64,7 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 def _answers(names: list[str]) -> Mapping[str, str]:
     """Ask the demangler in a process of its own.
 
-    Return nothing where that ends without an answer.
+    Returns nothing if the process ends without an answer.
     """
     with temporary_directory("names-") as directory:
         question = directory / "names.json"
@@ -127,7 +127,7 @@ def qualified_name(text: str) -> str:
 def parameters(text: str) -> str | None:
     """Return the text between the last parentheses of a function.
 
-    None where it has none.
+    None if it has none.
     """
     hidden = _hide(text)
     end = hidden.rfind(")")
@@ -152,7 +152,8 @@ def _hide(text: str) -> str:
 def _pointed_to(hidden: str) -> str | None:
     """Return `fp(int)` of `int (*fp(int))(float)`.
 
-    This is a function that returns a pointer to a function. None for any other.
+    This is a function that returns a pointer to a function. None for any other
+    function.
     """
     pointer = re.search(r"\([*&]+ ?", hidden)
     if pointer is None or ")(" not in hidden or pointer.start() != hidden.find("("):
@@ -168,7 +169,7 @@ def _pointed_to(hidden: str) -> str | None:
 
 
 def _outside(hidden: str) -> str | None:
-    """Return the text outside of brackets; None where these are not balanced."""
+    """Return the text outside of brackets; None if they are not balanced."""
     depth = 0
     outside = list[str]()
     for character in hidden:

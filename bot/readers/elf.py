@@ -38,7 +38,10 @@ SHF_ALLOC = 2
 SHF_EXECINSTR = 4
 STT_FUNC = 2
 LOADER_FUNCTION = "iree_hal_executable_library_query"
-"""What the runtime's loader calls in a CPU library; no entry point of the program."""
+"""The function that the runtime's loader calls in a CPU library.
+
+It is not an entry point of the program.
+"""
 # symbols may share one long name; longer ones are refused rather than copied for each
 # of them
 MAX_NAME_BYTES = 1024
@@ -81,7 +84,7 @@ class Section:
     def label(self) -> str:
         """Return the part that the section counts as.
 
-        Its type decides where it says so, else how it is mapped.
+        If its type says so, the type decides, else how it is mapped.
         """
         allocated = self.flags & SHF_ALLOC
         if self.type in LABELS:
@@ -128,7 +131,8 @@ class Elf:
     def symbols(self, kind: int | None = None) -> tuple[Symbol, ...]:
         """Return the symbols of the symbol table by index.
 
-        A file has at most one such table. Of a kind, only the defined ones.
+        A file has at most one such table. With a kind, only its defined symbols
+        are returned.
         """
         tables = self.of_type("SHT_SYMTAB")
         if not tables:
@@ -188,7 +192,7 @@ class Elf:
     def contents(self, symbol: Symbol) -> bytes | None:
         """Return the bytes that a linked file has for a symbol.
 
-        None where its section has no such bytes.
+        None if its section has no such bytes.
         """
         section = self.sections.get(symbol.section)
         if (

@@ -72,7 +72,7 @@ _SHOWN_OF_MNEMONIC = 2
 
 
 class _Piece(NamedTuple):
-    """A file that ships, or a member of an archive that does."""
+    """A file that ships, or a member of an archive that ships."""
 
     name: str  # `libf.a(f.o)` for a member
     # the name of the compiler's file of stack usage for it, without folder and ending
@@ -297,7 +297,8 @@ def _without_ending(name: str) -> str:
 def _usages(files: Mapping[str, bytes]) -> tuple[dict[str, tuple[Row, ...]], str]:
     """Return the stack usage by file name without ending.
 
-    Where a file is not of the format there is none; return as well the reason.
+    If a file is malformed, the first value is empty, and the second one is the
+    reason.
     """
     usages = dict[str, tuple[Row, ...]]()
     try:
@@ -379,7 +380,7 @@ def stages_of(
 ) -> DispatchTrace | None:
     """Return what the function consists of at each stage of a compiler's own IR.
 
-    None where there are no such files.
+    None if there are no such files.
     """
     steps = list[PassStep]()
     before = ("", Counter[str]())

@@ -45,7 +45,7 @@ class FlatBufferTable:
     fields: str
 
     def scalar(self, name: str, layout: struct.Struct) -> int:
-        """Return the number in the field, 0 where the table does not have it."""
+        """Return the number in the field; 0 if the table does not have it."""
         offset = self._field(name, layout.size)
         if offset is None:
             return 0
@@ -69,7 +69,7 @@ class FlatBufferTable:
         )
 
     def text(self, name: str) -> str:
-        """Return the string in the field, empty where the table does not have it."""
+        """Return the string in the field; empty if the table does not have it."""
         span = self.span(name) or ByteSpan(0, 0)
         if span.size > MAX_TEXT_BYTES:
             raise MalformedBinary(f"a name of {span.size} bytes", where=self.where)
@@ -105,7 +105,7 @@ class FlatBufferTable:
     def _field(self, name: str, size_bytes: int) -> int | None:
         """Return the offset of the field's value.
 
-        None where the vtable does not have it.
+        None if the vtable does not have it.
         """
         vtable = self.position - self._number(self.position, INT32)
         slot = _slot(self.fields, name)
@@ -139,8 +139,8 @@ def root_table(
 ) -> FlatBufferTable:
     """Return the root of the buffer that starts at `start`.
 
-    Raises `MalformedBinary` where the file identifier is not `expected`, the four bytes
-    of the schema's `file_identifier`.
+    Raises `MalformedBinary` if the file identifier is not `expected`, the four
+    bytes of the schema's `file_identifier`.
     """
     if start < 0 or identifier(data, start) != expected:
         raise MalformedBinary(
@@ -155,8 +155,8 @@ def root_table(
 
 
 def identifier(data: bytes, start: int) -> bytes:
-    """Return what stands in the place of the file identifier of a buffer.
+    """Return the four bytes at the place of a buffer's file identifier.
 
-    It is the four bytes behind the root's offset, which is at `start`.
+    They follow the root's offset, which is at `start`.
     """
     return data[start + OFFSET_BYTES : start + 2 * OFFSET_BYTES]

@@ -1,6 +1,6 @@
 """Read the dispatch regions of a program from its text at the phase `flow`.
 
-What is only numbering is left out.
+Numbers in names are left out.
 
 Format: `flow.executable private @main_dispatch_0 {` holds one function; `flow.dispatch
 @main_dispatch_0::@…` is a place where the program launches it (3.8.0 to 3.13.0).
@@ -40,7 +40,7 @@ def regions_of(text: str) -> Mapping[str, int]:
 
 
 def distance(base: Mapping[str, int], head: Mapping[str, int]) -> int:
-    """Return how many regions one of two programs has and the other has not."""
+    """Return how many regions only one of two programs has."""
     difference = Counter(base)
     difference.subtract(head)
     return sum(map(abs, difference.values()))

@@ -1,4 +1,4 @@
-"""The stack frames that `-fstack-usage` writes, for the functions of one object.
+"""Match the stack frames that `-fstack-usage` writes to the functions of one object.
 
 Clang writes the name of the symbol. GCC writes the function as C++ declares it (`T
 get(T) [with T = int]`), so that instances of one template can look alike. GCC writes
@@ -18,7 +18,7 @@ from bot.readers.demangling import LAMBDA, parameters, qualified_name
 from bot.readers.elf import Symbol
 
 COLD = ".cold"
-"""What GCC appends to the name of the unlikely part of a function.
+"""The suffix that GCC appends to the name of the unlikely part of a function.
 
 That part runs in the frame of the function.
 """
@@ -124,7 +124,7 @@ def _frames_by_source_name(
 def fits(
     functions: Iterable[Symbol], rows: Iterable[Row], texts: Mapping[str, str]
 ) -> bool:
-    """Return True where each function has a line of its name or its source's name."""
+    """Return True if each function has a line with its name or its source's name."""
     row_names = {row.name for row in rows}
     keys = {_key_of_row(name) for name in row_names}
     for name in (function.name for function in functions):
@@ -142,7 +142,7 @@ def _assigned(
 ) -> dict[str, int]:
     """Return the frames of functions that share a name in their source.
 
-    Return nothing where lines and functions cannot be paired.
+    Empty if lines and functions cannot be paired.
     """
     places = sorted({(symbol.section, symbol.value) for symbol in symbols})
     if not rows or len(rows) < len(places):
@@ -169,7 +169,7 @@ def _by_parameters(
 ) -> dict[str, int]:
     """Return the frames of overloads.
 
-    Return nothing unless each line has parameters that just one function has, and the
+    Empty unless each line has parameters that just one function has, and the
     reverse.
     """
     lines = {_canonical(row.name): row.frame_bytes for row in rows}

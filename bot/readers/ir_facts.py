@@ -1,4 +1,4 @@
-"""The IR worker's answers as checked values.
+"""Read the IR worker's answers as checked values.
 
 They are the output of a process that ran foreign code.
 """
@@ -63,7 +63,7 @@ class CompiledFor(Record, frozen=True):
 
 
 class Interface(Record, frozen=True):
-    """All that is needed to run a program, in the program's order."""
+    """Everything that is needed to run a program, in the program's order."""
 
     functions: tuple[Function, ...]
     parameters: tuple[Parameter, ...]
@@ -136,7 +136,7 @@ def read_answer(answer: str | bytes, kind: type[_Answer]) -> _Answer:
 
 
 def _wrong(facts: ProgramFacts) -> Iterator[str]:
-    """Yield a line for everything that no program can be."""
+    """Yield a line for every fact that no program can have."""
     yield from _wrong_entries(facts)
     if facts.initializer_sites > facts.dispatch_sites:
         yield "more launches in initializers than in the whole program"
@@ -202,7 +202,7 @@ class Tensor(NamedTuple):
 
     @property
     def is_dynamic(self) -> bool:
-        """Return True where a dimension is not fixed."""
+        """Return True if a dimension is not fixed."""
         return None in self.sizes
 
     def sized(self, dynamic: int) -> Tensor:
@@ -215,7 +215,8 @@ class Tensor(NamedTuple):
     def size_bytes(self) -> int | None:
         """Return the tensor's size in a file.
 
-        None where a dimension is not fixed, or an element is no plain number.
+        None if a dimension is not fixed, or if an element is not a plain
+        number.
         """
         bits = self.bits
         if bits is None or self.is_dynamic:
@@ -232,7 +233,7 @@ class Tensor(NamedTuple):
 
     @property
     def bits(self) -> int | None:
-        """Return the bits of an element; None for one that is no plain number."""
+        """Return the bits of an element; None if it is not a plain number."""
         if self.element == "index":
             return 64
         match = _INTEGER.fullmatch(self.element) or _FLOAT.fullmatch(self.element)
@@ -244,7 +245,7 @@ class Tensor(NamedTuple):
 def parsed(text: str) -> Tensor | None:
     """Return the type that the text names.
 
-    None for any other (a fence, a buffer, a tensor with an encoding).
+    None for any other type (a fence, a buffer, a tensor with an encoding).
     """
     if tensor := _TENSOR.fullmatch(text):
         sizes = tensor[1].split("x")[:-1]

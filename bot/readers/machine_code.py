@@ -1,4 +1,4 @@
-"""Counts the instructions of a function in LLVM's machine IR.
+"""Count the instructions of a function in LLVM's machine IR.
 
 Format: YAML documents, one for each function, as `-stop-after` writes them
 (llvm/lib/CodeGen/MIRPrinter.cpp). The key `body` holds blocks; instructions are

@@ -76,7 +76,8 @@ METAL_DECLARATION = re.compile(
 def read_metal(data: bytes) -> Reading:
     """Read Metal as the parts `text` and `module`.
 
-    They are the kernels, and types, helpers and comments. Stacks are None.
+    `text` has the kernels; `module` has types, helpers and comments. Stacks are
+    None.
     """
     if not METAL.accepts(data):
         raise MalformedBinary("no Metal source", where="msl")
@@ -115,7 +116,7 @@ def read_metal(data: bytes) -> Reading:
 def _threadgroup_bytes(kernel: bytes, sizes: TypeSizes) -> int | None:
     """Return the sum of the kernel's threadgroup variables.
 
-    None where a type has no known size or the launch decides.
+    None if a type has no known size, or if the launch decides it.
     """
     if THREADGROUP_ARGUMENT.search(kernel):
         return None
@@ -137,7 +138,7 @@ class Size(NamedTuple):
     alignment_bytes: int
 
     def times(self, count: int) -> Size | None:
-        """Return the size of an array of `count`; None where it is absurdly large."""
+        """Return the size of an array of `count`; None if it is absurdly large."""
         whole = _aligned(self.size_bytes, self.alignment_bytes) * count
         if whole <= MAX_BYTES:
             return Size(whole, self.alignment_bytes)
@@ -151,9 +152,9 @@ class TypeSizes:
         self.structs: dict[str, Size | None] = {}
 
     def define_struct(self, name: str, body: str) -> None:
-        """Take in a struct's members.
+        """Define a struct by its members.
 
-        Its size is None where one of them has no known size.
+        Its size is None if one of them has no known size.
         """
         end = 0
         alignment = 1
@@ -178,7 +179,7 @@ class TypeSizes:
         return size
 
     def of(self, type_name: str, depth: int = 0) -> Size | None:
-        """Return the size of a type; None where it is not known."""
+        """Return the size of a type; None if it is not known."""
         name = type_name.strip()
         array = ARRAY.fullmatch(name)
         if array and depth < MAX_DEPTH:

@@ -41,7 +41,7 @@ STT_SECTION = 3
 ORDINAL = re.compile(r"(?<=_dispatch_)\d+")
 """The number that the compiler counts up in the name of a dispatch.
 
-Such as 12 in `main_dispatch_12_matmul_4x8_f32`.
+An example is 12 in `main_dispatch_12_matmul_4x8_f32`.
 """
 RELOCATION_FORMAT = {32: ("IIi", 8), 64: ("QQq", 32)}
 """ELF class → the fields of a relocation, and a number of bits.
@@ -73,9 +73,9 @@ def function_codes(object_bytes: bytes) -> dict[str, EntryPoint]:
 
 
 class _Relocation(NamedTuple):
-    """One place to fill in.
+    """A place that the linker fills in.
 
-    It has its offset in its section, how it is filled, and with the address of what.
+    It has its offset in its section, the way to fill it, and the target's address.
     """
 
     offset: int

@@ -84,12 +84,12 @@ def pieces(tensor: Any) -> Iterator[bytes]:
 
 
 def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
-    """Some of the tensor's values.
+    """Return random values of a tensor, as bytes.
 
-    Integers are below `below`, or of all lengths that they may have: as many have few
-    bits as have many. A `bias` is about as large as a sum of hundreds of products of
-    small ones: without it, what a deep program computes may fall to zero layer by
-    layer.
+    Integers are below `below`. Without it they are of all lengths: as many have few
+    bits as have many. A `bias` is about as large as a sum of hundreds of products
+    of small values: without it, what a deep program computes may fall to zero layer
+    by layer.
     """
     bits = integer_bits(tensor["element"])
     below = tensor["below"]
@@ -117,11 +117,12 @@ def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
 
 
 def floats(rng: np.random.Generator, tensor: Any, count: int) -> Any:
-    """Values that a deep model neither blows up nor lets die.
+    """Draw values that a deep model keeps in a useful range.
 
-    Parameters of one dimension are biases, scales and variances, and variances are
-    positive: around 1. Of more: normal, scaled so that what a rectifier leaves of a sum
-    of products is as large as what went in.
+    Parameters of one dimension are biases, scales and variances. They are around 1,
+    because variances are positive. Parameters of more dimensions are normal. They
+    are scaled so that what a rectifier leaves of a sum of products is as large as
+    what went in.
     """
     sizes = tensor["sizes"]
     normal = rng.standard_normal(count, dtype=np.float32)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bot.core.defaults import ChangedDefaults, DefaultChange, TriedDefault
+from bot.core.defaults import DefaultChange, TriedDefault
 from bot.core.proof import PARTLY, PROVED
 from bot.show.filters import plural, signed
 from bot.show.proofs import STATUS_WORDS
-
-_MOST_NAMED = 5
 
 
 def default_words(change: DefaultChange) -> str:
@@ -67,33 +65,3 @@ def tried_lines(defaults: Sequence[TriedDefault]) -> Iterator[str]:
             f"{plural(without_effect, 'default')} that only head reports: no trial"
             " showed an effect"
         )
-
-
-def changed_defaults_lines(defaults: ChangedDefaults) -> Iterator[str]:
-    """Yield a line for each changed default, then for options that one side lacks."""
-    yield from map(default_words, defaults.changed)
-    if not defaults.changed:
-        yield "no default that both compilers report changed"
-    if defaults.unreported:
-        options = [change.option for change in defaults.unreported]
-        yield (
-            f"{plural(len(options), 'default')} reported on one side only:"
-            f" {_named(options)}"
-        )
-    for side, lacking_side, names in (
-        ("base", "head", defaults.base_only),
-        ("head", "base", defaults.head_only),
-    ):
-        if names:
-            yield (
-                f"{plural(len(names), 'option')} of {side} that {lacking_side} does"
-                f" not have: {_named(names)}"
-            )
-
-
-def _named(names: Sequence[str]) -> str:
-    text = ", ".join(names[:_MOST_NAMED])
-    hidden = len(names) - _MOST_NAMED
-    if hidden > 0:
-        return f"{text} and {hidden:,} more"
-    return text

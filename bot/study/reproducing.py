@@ -1,4 +1,4 @@
-"""Return the commands that compile a build again on this machine.
+"""Make the commands that compile a build again on this machine.
 
 They have the paths of its compilers and its model.
 """

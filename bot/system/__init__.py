@@ -1,1 +1,1 @@
-"""What touches the machine: processes, files, git, HTTP."""
+"""Touch the machine: processes, files, git and HTTP."""

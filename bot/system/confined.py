@@ -1,12 +1,12 @@
 """Run a program that a repository names, confined to one folder.
 
-The folder is at one fixed path. All else that can be taken from the program is taken.
+The folder is at one fixed path, because compilers write paths into their output.
+Whatever else can be taken from the program is taken.
 
-Paths go into what compilers write, so that the folder is at the same place in every
-run. Where the kernel lets us, the program has namespaces of its own: no network, no
-other processes, and its folder mounted at that path, so that several run at once.
-Elsewhere the folder itself is there, one program at a time; what then is missing,
-`isolation` says.
+If the kernel allows it, the program has namespaces of its own: no network, no other
+processes, and its folder mounted at that path. Several programs can then run at once.
+Otherwise the folder itself is at that path, for one program at a time. `isolation` says
+what is missing then.
 """
 
 from __future__ import annotations
@@ -66,10 +66,7 @@ except OSError as error:
 
 
 class _Bounded(Cancel):
-    """Asked while a program runs: raises where the run is to end.
-
-    Also where its folder has grown too large.
-    """
+    """Ends a run that was cancelled, or whose folder has grown too large."""
 
     def __init__(self, cancel: Cancel, folder: Path) -> None:
         super().__init__()
@@ -109,7 +106,7 @@ def _require_small(folder: Path, *, unlock: bool) -> None:
 
 @cache
 def has_namespaces() -> bool:
-    """Return whether a program can have a network and a folder of its own, which is none."""
+    """Return whether a program can have a folder of its own and no network."""
     try:
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -183,7 +180,7 @@ def confined(
 def _take_back(folder: Path) -> None:
     """Move what the program left at PLACE into its own folder.
 
-    Raises InputError where PLACE is gone.
+    Raises InputError if PLACE is gone.
     """
     if not PLACE.is_dir() or PLACE.is_symlink():
         raise InputError("the command removed the folder that it worked in")
@@ -227,7 +224,7 @@ def _place(*, is_moved_to: bool) -> Iterator[None]:
 def _locked(kind: int) -> Iterator[None]:
     """Hold the lock of the fixed path.
 
-    To work in it alone (LOCK_EX), or to mount over it beside others (LOCK_SH).
+    The holder is alone in it (LOCK_EX), or mounts over it beside others (LOCK_SH).
     """
     path = PLACE.with_suffix(".lock")
     try:

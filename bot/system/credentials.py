@@ -21,7 +21,10 @@ class Credentials:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that give git these settings (git-config(1), GIT_CONFIG_COUNT)."""
+        """Return the variables that give git these settings.
+
+        Source: git-config(1), GIT_CONFIG_COUNT.
+        """
         variables = {"GIT_CONFIG_COUNT": str(len(self.settings))}
         for number, (key, value) in enumerate(self.settings):
             variables[f"GIT_CONFIG_KEY_{number}"] = key
@@ -30,9 +33,9 @@ class Credentials:
 
 
 def safe_address(url: str) -> SplitResult | None:
-    """Return the parts of an https address, or of an http one on this machine, that names no user.
+    """Return the parts of an address that is https, or http on this machine.
 
-    None for any other.
+    None for any other address, and for one that names a user.
     """
     try:
         parts = urlsplit(url)
@@ -47,11 +50,12 @@ def safe_address(url: str) -> SplitResult | None:
 
 
 def credentials(token: str, server_url: str) -> Credentials | None:
-    """Return what sends the token to this server and to no other; None without a token.
+    """Return the settings that send the token to this server and to no other.
 
-    The first, empty header takes back those that the clone's own configuration has
-    (actions/checkout leaves one): GitHub answers 400 to two. Raises UsageError for an
-    address that is not `https://`.
+    None without a token. The first header is empty: it removes those of the clone's
+    own configuration, such as the one that actions/checkout leaves. GitHub answers
+    400 to two headers. Raises UsageError for an address that `safe_address`
+    refuses.
     """
     if not token:
         return None

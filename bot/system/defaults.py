@@ -1,4 +1,4 @@
-"""Defaults: how many processors are used, where the cache is and how large it may be."""
+"""Choose defaults: the number of processors, the place of the cache and its limit."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def default_cache() -> Path:
-    """Where cells and compilers are kept.
+    """Return the folder in which cells and compilers are kept.
 
-    CODE_SIZE_CACHE, else below the user's cache directory.
+    It is CODE_SIZE_CACHE, else a folder below the user's cache directory.
     """
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(
@@ -20,7 +20,7 @@ def default_cache() -> Path:
 def default_limit() -> str:
     """Return how large the cache may be, as it is written.
 
-    CODE_SIZE_CACHE_LIMIT, else 5 GiB.
+    It is CODE_SIZE_CACHE_LIMIT, else 5 GiB.
     """
     return os.environ.get("CODE_SIZE_CACHE_LIMIT") or "5GiB"
 

@@ -1,9 +1,9 @@
 """Write files whole or not at all, in directories that end with their process.
 
-What is written is open to other users whatever the umask: a later step of a job
-archives the cache as another user. A temporary directory is locked by the process that
-made it. The kernel lets go of the lock when the process ends, however it ends, so that
-the next run can tell what is left of a dead one from what a living one still needs.
+Files are readable by other users whatever the umask: a later step of a job archives the
+cache as another user. A temporary directory is locked by the process that made it. The
+kernel releases the lock when the process ends, however it ends. So the next run knows
+which directories are left of dead processes.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ PART_PREFIX = (  # What is still being written begins with this, and is renamed 
     ".part-"
 )
 OWN_PREFIX = "code-size-bot-"
-"""The program's temporary directories in the system's place for them.
+"""The beginning of the program's temporary directories in the system's place for them.
 
-All are locked, by `lock` or as it does it.
+All of them are locked, by `lock` or in the same way.
 """
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 # What a program wrote that is not trusted is read up to here: it is held in memory
@@ -41,7 +41,7 @@ _GRACE_SECONDS = 60  # Younger than this, a directory may not have been locked y
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and what is missing above it, open to other users.
+    """Make a directory and its missing parents, open to other users.
 
     Raises OSError.
     """
@@ -93,7 +93,7 @@ def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
 def is_writable(root: Path) -> bool:
     """Return whether files can be kept below `root` and in the folders that it has.
 
-    What does not exist can be made.
+    A folder that does not exist counts as writable if it can be made.
     """
     if not root.exists():
         if root != root.parent:
@@ -118,10 +118,11 @@ def no_room(error: OSError, where: str) -> OutputError:
 
 @contextmanager
 def temporary_directory(prefix: str, parent: Path | None = None) -> Iterator[Path]:
-    """A locked directory below `parent`, gone afterwards; raises OutputError.
+    """Make a locked directory that is removed afterwards; raises OutputError.
 
-    Without `parent` it is in the system's place for temporary files, its name begins
-    with OWN_PREFIX, and whatever finds no room in it raises OutputError as well.
+    Without `parent` it is in the system's place for temporary files, and its name
+    begins with OWN_PREFIX. A full disk inside of the context then raises
+    OutputError, too.
     """
     where = str(parent or tempfile.gettempdir())
     try:
@@ -147,9 +148,10 @@ def temporary_directory(prefix: str, parent: Path | None = None) -> Iterator[Pat
 
 
 def _try_lock(handle: int) -> bool:
-    """Lock what is open.
+    """Lock an open file or directory.
 
-    False where another process has it, or where the file system has no locks.
+    Returns False if another process has the lock, or if the file system has no
+    locks.
     """
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -159,7 +161,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def sweep(directory: Path, prefix: str) -> None:
-    """Remove what dead processes of this user left under names with this beginning."""
+    """Remove what dead processes of this user left under names with this prefix."""
     with contextlib.suppress(OSError):
         for name in os.listdir(directory):
             if name.startswith(prefix):
@@ -186,7 +188,7 @@ def sweep_temporary() -> None:
 def require_bounded(path: Path, noun: str, most_bytes: int = MOST_READ_BYTES) -> int:
     """Return the size of a regular file.
 
-    Raises InputError, beginning with `what`, for another kind and a larger one.
+    Raises InputError, beginning with `noun`, for another kind and a larger one.
     """
     stat = path.stat()
     if not S_ISREG(stat.st_mode):
@@ -201,7 +203,7 @@ def require_bounded(path: Path, noun: str, most_bytes: int = MOST_READ_BYTES) ->
 def read_bounded(path: Path, noun: str, most_bytes: int = MOST_READ_BYTES) -> bytes:
     """Return the content of a regular file, as long as it was at first.
 
-    Raises InputError as above, and OSError.
+    Raises OSError, and InputError as `require_bounded` does.
     """
     size_bytes = require_bounded(path, noun, most_bytes)
     with path.open("rb") as file:
@@ -209,7 +211,7 @@ def read_bounded(path: Path, noun: str, most_bytes: int = MOST_READ_BYTES) -> by
 
 
 def hashed(path: Path) -> str:
-    """SHA-256 (hex) of a file."""
+    """Return the SHA-256 (hex) of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while chunk := file.read(1 << 20):
@@ -218,9 +220,9 @@ def hashed(path: Path) -> str:
 
 
 def whole_or_nothing(path: Path) -> bytes:
-    """Return what is in a file, to tell what it is.
+    """Return the content of a file, by which its kind can be told.
 
-    Nothing where that cannot be read, or would be a long or endless read.
+    Empty if the file cannot be read, or if the read would be long or endless.
     """
     try:
         if path.is_file() and path.stat().st_size <= 64 << 20:

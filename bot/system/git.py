@@ -48,7 +48,7 @@ _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORTENED = re.compile(r"(?:.*-g)?[0-9a-f]{4,39}", re.IGNORECASE | re.ASCII)
 """What git may take for the beginning of a commit's id.
 
-By itself, or at the end of what `git describe` prints.
+It stands alone, or at the end of what `git describe` prints.
 """
 _SHOWN_CHARS = 80
 _NO_SUCH_REF = 2  # exit code of `git ls-remote --exit-code`
@@ -66,9 +66,9 @@ _LARGEST_STEP = 3200
 
 
 def first_line(output: str, *marks: str) -> str:
-    """Return what a failed git says, as one line.
+    """Return the message of a failed git, as one line.
 
-    Its `fatal:` or `error:`, or what begins so, else whatever came first.
+    It is the line that begins with `fatal:` or `error:`, else the first one.
     """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("fatal:", "error:", *marks))]
@@ -108,7 +108,7 @@ class Git:
         return self._auth is not None
 
     def at(self, directory: Path) -> Git:
-        """Git in another directory, with the same credentials."""
+        """Return git for another directory, with the same credentials."""
         return Git(directory, self._cancel, self._auth)
 
     def __call__(
@@ -119,7 +119,7 @@ class Git:
     ) -> Outcome:
         """Run one git command, whatever its outcome.
 
-        Raises InputError where there is no git.
+        Raises InputError if there is no git.
         """
         options = [word for setting in _SETTINGS for word in ("-c", setting)]
         secret = self._auth.environment if self._auth else {}
@@ -142,9 +142,9 @@ class Git:
         environment: Mapping[str, str] | None = None,
         limit: int = -1,
     ) -> bytes:
-        """Standard output, up to `limit` bytes (-1: all).
+        """Return standard output, up to `limit` bytes (-1: all).
 
-        Raises InputError where git fails.
+        Raises InputError if git fails.
         """
         with temporary_directory("git-") as directory:
             file = directory / "out"
@@ -160,9 +160,9 @@ class Git:
     def text(
         self, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> str:
-        """Standard output as text, without the white space around it.
+        """Return standard output as text, without the white space around it.
 
-        Raises InputError where git fails.
+        Raises InputError if git fails.
         """
         return (
             self.data(*arguments, environment=environment)
@@ -173,12 +173,10 @@ class Git:
     def resolve(self, ref: str) -> str | None:
         """Return the full SHA of the commit that `ref` names here, else at origin.
 
-        A commit of origin is fetched.
+        A commit of origin is fetched. None if there is no such ref.
 
-        None for no such ref.
-
-        Raises InputError for what cannot be a ref and for a shortened commit;
-        NetworkError where origin is silent.
+        Raises InputError for a text that cannot be a ref, and for a shortened
+        commit. Raises NetworkError if origin does not answer.
         """
         if not ref or ref.startswith("-") or not ref.isprintable() or " " in ref:
             raise InputError(
@@ -208,9 +206,9 @@ class Git:
         return is_text and self._local(ref) is not None
 
     def _is_shortened(self, ref: str) -> bool:
-        """Return True for what git would take for the beginning of a commit's id.
+        """Return True if git may read `ref` as a shortened commit id.
 
-        As anybody can make one that begins so.
+        Anybody can make a commit whose id begins so.
         """
         name = _SUFFIX.split(ref)[0]
         if not _SHORTENED.fullmatch(name):
@@ -235,9 +233,9 @@ class Git:
         return None
 
     def _advertised(self, ref: str) -> str | None:
-        """Return what origin's branch or tag of that name stands at.
+        """Return the commit of origin's branch or tag of that name.
 
-        A tag object is peeled.
+        None if there is none. A tag object is resolved to its commit.
         """
         refs = [
             f"refs/tags/{ref}^{{}}",
@@ -265,7 +263,7 @@ class Git:
     def has_pull_request(self, number: int) -> bool | None:
         """Return whether origin lists the refs of a pull request.
 
-        None where it lists none, or cannot be asked.
+        None if it lists none of any pull request, or cannot be asked.
         """
         outcome = self("ls-remote", "--exit-code", "origin", f"refs/pull/{number}/*")
         if outcome.ok:
@@ -293,9 +291,9 @@ class Git:
     def address_beside_origin(self, repository: str) -> str:
         """Return the address of `owner/name` on the server of `origin`.
 
-        In the form of origin's own address.
+        It has the form of origin's own address.
 
-        Raises InputError where origin has no address of that form.
+        Raises InputError if origin has no address of that form.
         """
         address = self("config", "--get", "remote.origin.url").output.strip()
         match = _OWNER_AND_NAME.fullmatch(address)
@@ -309,9 +307,10 @@ class Git:
         return f"{match['server']}{repository}{match['ending']}"
 
     def _fetch(self, sha: str) -> bool:
-        """Get one missing commit: alone where the clone is shallow.
+        """Fetch one missing commit.
 
-        A depth would make a full clone shallow.
+        In a shallow clone it is fetched without its history. In a full clone
+        that would make the clone shallow.
         """
         if not self.has_remote():
             return False
@@ -323,9 +322,9 @@ class Git:
         return outcome.ok
 
     def ensure(self, sha: str) -> None:
-        """Have the commit here.
+        """Fetch the commit unless it is here.
 
-        Raises InputError where it is neither here nor at origin.
+        Raises InputError if it is neither here nor at origin.
         """
         if self.resolve(sha) is None:
             raise InputError(
@@ -334,14 +333,10 @@ class Git:
             )
 
     def default_branch(self) -> str:
-        """Return the branch that others take for the main one.
+        """Return the main branch, as far as this clone knows.
 
-        As far as this clone knows.
-
-        Empty on a detached commit.
-
-        That is what origin's HEAD names, else `main` or `master` where there is one,
-        else the current branch.
+        It is the branch that origin's HEAD names, else `main` or `master` if
+        there is one, else the current branch. Empty if there is none of these.
         """
         command = ("symbolic-ref", "--quiet", "--short")
         head = self(*command, "refs/remotes/origin/HEAD")
@@ -371,9 +366,9 @@ class Git:
         )
 
     def ancestors(self, sha: str, limit: int) -> tuple[str, ...]:
-        """First parents of the commit, nearest first, at most `limit`.
+        """Return the first parents of a commit, nearest first, at most `limit`.
 
-        Fewer only at the root, or without origin.
+        There are fewer only at the root, or if origin gives no more.
         """
         self.ensure(sha)
         step = _FIRST_STEP
@@ -391,9 +386,9 @@ class Git:
             step = min(2 * step, _LARGEST_STEP)
 
     def commit_times(self, sha: str, count: int) -> dict[str, int]:
-        """Return commit → when it was committed, of so many first parents.
+        """Return commit → when it was committed, for `count` first parents.
 
-        In seconds since the epoch; the commit itself comes first.
+        Times are in seconds since the epoch. The commit itself comes first.
         """
         command = ("log", "--first-parent", f"--max-count={count}", "--format=%H %ct")
         rows = self.text(*command, "--no-show-signature", sha, "--").splitlines()
@@ -406,9 +401,8 @@ class Git:
     def tags(self) -> dict[str, str]:
         """Return commit → the name of a tag.
 
-        Those of this clone, or, if it has none, those of origin.
-
-        A checkout of GitHub Actions has no tags. If origin cannot be asked, there are
+        They are the tags of this clone. If it has none, as a checkout of GitHub
+        Actions, they are those of origin. If origin cannot be asked, there are
         none.
         """
         fields = "%(objectname) %(*objectname) %(refname:strip=2)"
@@ -431,9 +425,9 @@ class Git:
         }
 
     def touched(self, older: str, newer: str) -> list[str]:
-        """Paths of the files that are not the same at two commits.
+        """Return the paths of the files that differ between two commits.
 
-        Of a submodule its own path.
+        A submodule is listed as its own path.
         """
         self.ensure(older)
         self.ensure(newer)
@@ -444,9 +438,9 @@ class Git:
 
     @contextmanager
     def worktree(self, sha: str) -> Iterator[Path]:
-        """The commit's files in a directory of their own, gone afterwards, also for git.
+        """Check out a commit into a directory that is removed afterwards.
 
-        Large files stay pointers.
+        git then forgets the worktree, too. Large files stay pointers.
         """
         self.ensure(sha)
         common = Path(

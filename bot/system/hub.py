@@ -124,7 +124,7 @@ class Hub:
     def find(
         self, kind: type[_Value], path: str, missing: tuple[int, ...] = (404,)
     ) -> _Value | None:
-        """Return the answer to a GET; None where its status says that nothing is there."""
+        """Return the answer to a GET; None if its status says that nothing is there."""
         try:
             return self.get(kind, path)
         except GithubException as refused:
@@ -151,7 +151,7 @@ class Hub:
             parameters = {}
 
     def write(self, verb: str, kind: type[_Value], path: str, /, **body: Any) -> _Value:
-        """Create or change something, and return what it is then."""
+        """Create or change something, and return its new state."""
         return self._sent(verb, path, body=body).row(kind)
 
     def delete(self, path: str) -> None:
@@ -182,7 +182,7 @@ class Hub:
     def token_login(self) -> str:
         """Return the login that what this token writes appears under.
 
-        Asked for once; raises NetworkError.
+        GitHub is asked at most once. Raises NetworkError.
         """
         return self.login or self._login
 

@@ -2,10 +2,10 @@
 
 Its output may depend on them, and Linux chooses them anew for every process.
 
-Compiles run without that randomness where the kernel allows it (a container's default
-seccomp profile does not), so that the same command gives the same artifact, run after
-run. Whether it would give another one elsewhere is then asked on purpose: a layout
-other than 0 moves all libraries, by the room that is left for the stack.
+If the kernel allows it, compiles run without that randomness, so that the same command
+gives the same artifact in every run. A container's default seccomp profile does not
+allow it. A layout other than 0 shows whether the compiler would give another artifact
+elsewhere: it moves all libraries, by the room that is left for the stack.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 _ADDR_NO_RANDOMIZE = 0x0040000
-"""The personality(2) that gives programs of this thread addresses that are not random."""
+"""The personality(2) under which programs of this thread get fixed addresses."""
 _ASK = 0xFFFFFFFF
 # Above 128 MiB the kernel places libraries below the room for the stack (mmap_base in
 # arch/x86/mm/mmap.c of Linux). An odd number of MiB: large libraries are aligned to 2
@@ -37,9 +37,9 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 @contextlib.contextmanager
 def fixed_addresses() -> Iterator[bool]:
-    """What this thread starts inside has no random addresses.
+    """Start this thread's children without random addresses.
 
-    Gives whether that is so.
+    Yields whether that works.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)

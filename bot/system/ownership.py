@@ -15,7 +15,7 @@ from pathlib import Path
 def give_to_owner(workspace: Path, paths: Iterable[Path]) -> None:
     """Give what root owns at these paths to the owner of the workspace.
 
-    Without following a link.
+    Links are not followed.
 
     Paths elsewhere are left alone, as is everything where this process is not root or
     root owns the workspace.
@@ -58,7 +58,7 @@ def _give_tree(path: Path, owner: os.stat_result) -> None:
 def _give(
     name: str, owner: os.stat_result, folder: int, *, closes: bool = False
 ) -> None:
-    """Give one entry of an open folder; one that is gone is nobody's any more."""
+    """Give one entry of an open folder to the owner; a missing entry is no error."""
     try:
         if os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid == 0:
             os.chown(

@@ -16,9 +16,9 @@ Keeping = Callable[[bytes], bytes]
 
 
 def whole_lines(output: str) -> str:
-    """Without the last line where the limit cut it off.
+    """Drop the last line if the limit cut it off.
 
-    Its beginning alone would be other words.
+    The beginning of a line could be read as other words.
     """
     if len(output.encode()) < LIMIT_BYTES:
         return output
@@ -26,7 +26,7 @@ def whole_lines(output: str) -> str:
 
 
 class Head:
-    """What is kept of a pipe: the head of what `keeping` leaves of it."""
+    """The head of a pipe's output, of the parts that `keeping` leaves."""
 
     def __init__(self, fd: int, keeping: Keeping) -> None:
         self.fd = fd
@@ -34,7 +34,7 @@ class Head:
         self.kept = bytearray()
 
     def drain(self) -> bool:
-        """Read what is there; False at the end of the stream."""
+        """Read the data that is ready; return False at the end of the stream."""
         chunk = os.read(self.fd, 1 << 16)
         if chunk:
             self._keep(chunk)
@@ -44,9 +44,9 @@ class Head:
         return bool(chunk)
 
     def drain_rest(self) -> None:
-        """What is still in the pipe after the child's end.
+        """Read what is left in the pipe after the child ended.
 
-        A stray grandchild cannot keep us here.
+        The amount is bounded, so that a stray grandchild cannot keep us here.
         """
         for _ in range(1024):
             if not select.select([self.fd], [], [], 0)[0] or not self.drain():

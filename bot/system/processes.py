@@ -61,7 +61,7 @@ SCRIPT = """if True:
         with contextlib.suppress(OSError):
             os.killpg(group, 9)
 """
-"""What the process runs that outlives this one."""
+"""The script of the process that outlives this one."""
 _PR_SET_CHILD_SUBREAPER = 36
 _END_SECONDS = 0.002
 # How long the kernel may take to end what was killed, or strays to outrun it
@@ -112,7 +112,7 @@ class Cancel:
 
 
 class Meter:
-    """Adds up the CPU time of compiles, by model; may be used from any thread."""
+    """Adds up the CPU time of compiles, by model. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -127,7 +127,7 @@ class Meter:
 def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a child: where programs are, and `extra`.
 
-    Never a token of GitHub.
+    It never has a token of GitHub.
     """
     environment = {
         name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ
@@ -142,7 +142,7 @@ Ended = tuple[int, resource.struct_rusage]
 
 
 class Guard:
-    """The children of this process; for any thread."""
+    """The children of this process. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -182,7 +182,7 @@ class Guard:
     def clear(self) -> None:
         """End all strays, whatever they start meanwhile.
 
-        Raises StrayProcess where some live on.
+        Raises StrayProcess if some are still alive.
         """
         deadline = time.monotonic() + self._patience_seconds
         while strays := self._kill_strays():
@@ -209,9 +209,10 @@ class Guard:
         self.clear()
 
     def _kill_strays(self) -> list[str]:
-        """Kill those that there are.
+        """Kill the strays that there are now, and return their names.
 
-        What they are called, also where they are gone: others may have come of them.
+        A stray that is already gone has a name here, too: it may have started
+        others.
         """
         with self._lock:
             spared = {*self.alive, os.getsid(0)}
@@ -261,9 +262,9 @@ def _kill_group(group: int) -> None:
 
 
 def _children() -> Iterator[int]:
-    """Process ids of the children of all threads of this process.
+    """Yield the process ids of the children of all threads of this process.
 
-    None on a system that gives it no strays.
+    There are none on a system that does not pass strays to this process.
     """
     if threads := list(Path("/proc/self/task").glob("*/children")):
         for thread in threads:
@@ -284,9 +285,9 @@ _guard = Guard()
 
 
 def require_none_left() -> None:
-    """End whatever was started, by whom it may be.
+    """End all processes that were started, by whomever.
 
-    Raises StrayProcess where that cannot be ended.
+    Raises StrayProcess if one of them cannot be ended.
     """
     _guard.end_all()
 
@@ -296,7 +297,7 @@ def _watch(
 ) -> Ended | None:
     """Follow the child and its pipe to their end.
 
-    Wait status and usage, or None when the deadline passed.
+    Returns wait status and usage; None if the deadline passed.
     """
     is_open = True
     while time.monotonic() < deadline:
@@ -378,9 +379,9 @@ def run(
 
 
 class Worker:
-    """A child that answers each line it is sent with one line, for one thread at a time.
+    """A child that answers each line with one line, for one thread at a time.
 
-    Ended with `close`.
+    `close` ends it.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -400,9 +401,9 @@ class Worker:
     def ask(
         self, line: str | None, cancel: Cancel, timeout_seconds: float = 120
     ) -> str | None:
-        """Return the answer to `line` (to nothing: its greeting).
+        """Return the answer to `line`, or the worker's greeting if `line` is None.
 
-        None where it died or did not answer in time.
+        Returns None if the worker died or did not answer in time.
         """
         try:
             if line is not None and self._child.stdin is not None:

@@ -69,7 +69,7 @@ def explain(action: str, permission: str) -> Iterator[None]:
 
 
 def _refused(action: str, permission: str, error: GithubException) -> NetworkError:
-    """Return the error of a refused request, in words that say what to do."""
+    """Return the error of a refused request, with what to do."""
     status = error.status
     message = _full_message(error)
     if status == 403 and _LOCKED.search(message):
@@ -109,7 +109,7 @@ def _refused(action: str, permission: str, error: GithubException) -> NetworkErr
 def _full_message(error: GithubException) -> str:
     """Return GitHub's message and what it names as wrong, on one line.
 
-    Such as "Troubleshooting the REST API", or a failed validation.
+    An example of the second is a failed validation.
     """
     details = ", ".join(map(_detail, _errors_of(error)))
     parts = [_message(error) or "without a message", details]
@@ -117,7 +117,7 @@ def _full_message(error: GithubException) -> str:
 
 
 def _errors_of(error: GithubException) -> list[Any]:
-    """Return the list of what GitHub names as wrong; empty where it has none."""
+    """Return the list of what GitHub names as wrong; empty if there is none."""
     if isinstance(error.data, dict):
         errors = error.data.get("errors")
     else:
@@ -149,7 +149,7 @@ def is_rate_limit(error: GithubException) -> bool:
 
 
 def _message(error: GithubException) -> str:
-    """GitHub's own words, or a proxy's page; empty where there are none."""
+    """Return GitHub's own words, or a proxy's page; empty if there are none."""
     if isinstance(error.data, dict):
         message = error.data.get("message")
     else:
@@ -160,7 +160,7 @@ def _message(error: GithubException) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Server's text as one clipped line without anything that looks like a token."""
+    """Return a server's text as one short line without tokens."""
     line = _TOKEN.sub("…", " ".join(text.split()))
     if len(line) <= _CLIP_CHARACTERS:
         return line

@@ -18,7 +18,7 @@ PATCH is missing on purpose: each PATCH appends its annotations to the check run
 
 
 class BoundedRetry(GithubRetry):
-    """`GithubRetry` that repeats no write which may have been done, and never waits long.
+    """A `GithubRetry` with bounded waits that repeats no write that may have been done.
 
     GitHub carried out nothing where it answers 429, 403 for a rate limit, or 503 with
     Retry-After ("Rate limits for the REST API"): then every request is sent again, if

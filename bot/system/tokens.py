@@ -24,12 +24,11 @@ def is_token(name: str) -> bool:
 
 
 def require_no_token(environ: Mapping[str, str]) -> None:
-    """Raise UsageError where a command that will run compilers has a token.
+    """Raise UsageError if a command that will run compilers has a token.
 
-    GitHub Actions gave it.
-
-    A compiler runs as the same user as this program, so that it could use the token. At
-    a terminal the token is the user's own.
+    This applies to GitHub Actions only: at a terminal the token is the user's own.
+    A compiler runs as the same user as this program, so that it could use the
+    token.
     """
     if environ.get("GITHUB_ACTIONS") != "true":
         return

@@ -1,4 +1,4 @@
-"""bot.compiler.iree: which options a compiler knows, and under which of their names."""
+"""bot.compiler.iree_options: which options a compiler knows, and under which of their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models in bot.study.prepare: files as values, and one line for a file that cannot be a model."""
+"""Models in bot.study.model_files: files as values, and one line for a file that cannot be a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""bot.core.report: `report.json` is the golden one, with the contract's fields."""
+"""bot.core.report_json: `report.json` is the golden one, with the contract's fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""bot.core.snapshot: canonical on the way out, strict on the way in.
+"""bot.core.snapshot_json: canonical on the way out, strict on the way in.
 
 And what is no digest names nothing.
 """

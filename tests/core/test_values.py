@@ -1,4 +1,4 @@
-"""Small values of bot.core: metrics, readings, fold.json; and bot.errors."""
+"""Small values: metrics and readings of bot.core, fold.json of bot.fold.audit, and bot.errors."""
 
 from __future__ import annotations
 

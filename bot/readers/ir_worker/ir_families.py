@@ -113,10 +113,10 @@ def _order_line(
 def _extra_operations(
     members: Sequence[Member], graphs: Mapping[str, Graph]
 ) -> Iterator[Draft]:
-    """Yield families that differ in one operation.
+    """Yield families of executables that differ by one operation.
 
-    One executable and those that are the same without one operation, which one of its
-    operands feeds.
+    The smallest executable of a family lacks an operation that the others have. It
+    uses one of the operation's operands in its place.
     """
     by_words = defaultdict[Hashable, list[Member]](list)
     larger = defaultdict[str, dict[str, str]](dict)

@@ -21,7 +21,7 @@ def shortened(text: str, characters: int) -> str:
 def line_of(label: str, values: Sequence[str], total: int = 0) -> str:
     """Return `label: a, b, … (N values)`: different values in order, as many as fit.
 
-    `total` where cutting made some equal.
+    `total`: how many values there were before shortening made some equal.
     """
     distinct = list(dict.fromkeys(values))
     total = max(total, len(distinct))

@@ -320,7 +320,7 @@ def strategies(ir: Any, module: Any) -> Answer:
 def _translation(attribute: str) -> str:
     """Return the pipeline of a `translation_info`.
 
-    Such as `DoubleTilingExpert {enable_loop_peeling}` of
+    An example is `DoubleTilingExpert {enable_loop_peeling}` for
     `#iree_codegen.translation_info<pipeline = …>`.
     """
     wrapper = _WHOLE_WRAPPER.fullmatch(attribute)
