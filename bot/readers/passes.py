@@ -140,10 +140,7 @@ class PassReader:
         self._before: tuple[str, Counter[str]] = ("", Counter())
 
     def feed(self, chunk: bytes) -> None:
-        """Take in the next part of what the compiler prints.
-
-        An empty one is its end.
-        """
+        """Read the next part of what the compiler prints; an empty part is the end."""
         *lines, unfinished = (self._rest + chunk).split(b"\n")
         self._rest = unfinished[:LONGEST_LINE_BYTES]
         for line in lines if chunk else (unfinished, b"*** "):

@@ -237,7 +237,7 @@ class OutputComparison:
     def relative(self, before: Any, differences: Any) -> float | None:
         """Return the largest difference.
 
-        None where there is nothing that it could be a part of.
+        None if there is no magnitude of which it could be a share.
         """
         largest_difference = float(differences.max(initial=0.0))
         largest = float(

@@ -191,7 +191,7 @@ def feed(
     Args:
         interface: the program's functions and parameters.
         dynamic: the size of dimensions that are not fixed.
-        draws: how many random inputs, one where the function takes none. With long
+        draws: how many random inputs; one if the function takes none. With long
             integers among the parameters there is one run more, with other ones.
         directory: the folder of the files.
         cancel: ends the work early.
