@@ -26,7 +26,7 @@ class Bindings:
     others are busy, or after a crash.
 
     Attributes:
-        reason: why there are none; None where there are.
+        reason: why there are no processes; None if there are some.
     """
 
     def __init__(

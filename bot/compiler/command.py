@@ -478,7 +478,7 @@ def _installed(
 ) -> tuple[Path, str, str]:
     """Install the package with what it needs.
 
-    Return where it is, the digest of all wheels, and its version.
+    Returns its folder, the digest of all wheels, and its version.
     """
     wheel = Path(spec)
     is_file = spec.endswith(".whl") and wheel.is_file()

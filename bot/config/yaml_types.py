@@ -1,7 +1,7 @@
 """Read a YAML file as a value of a type.
 
-The types are the only description of what a file may hold: a JSON Schema for editors is
-made from them, and what does not fit is found with it.
+The types are the only description of what a file may hold. The JSON Schema for editors
+is made from them, and it also finds values that do not fit.
 """
 
 from __future__ import annotations

@@ -365,10 +365,10 @@ def _has_row(cell: FoldCell) -> bool:
 def _cell_tables(
     facts: _AuditNames, footnotes: Footnotes, count: int
 ) -> Listing[Table]:
-    """Return a table for each model; models take turns where there is too little room.
+    """Return a table for each model; models take turns if there is too little room.
 
-    Builds whose outputs differ come first, then those that ran, then those that shrank
-    most.
+    Builds whose outputs differ come first, then those that ran, then those that
+    shrank most.
     """
     ordered = sorted(
         filter(_has_row, facts.audit.cells),

@@ -79,7 +79,7 @@ def report(services: Services) -> int:
 def without_files(services: Services) -> Services:
     """Return the services without inputs that name files of the job that measured.
 
-    Those files are not here.
+    Those files do not exist in this job.
     """
     inputs = services.inputs
     for fewer in (inputs, replace(inputs, head=""), replace(inputs, head="", base="")):

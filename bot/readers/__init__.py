@@ -1,1 +1,1 @@
-"""One reader for each format: bytes or text in, numbers out."""
+"""Read one format with each reader: bytes or text in, numbers out."""

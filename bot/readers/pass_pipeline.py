@@ -1,4 +1,4 @@
-"""The text of a pass pipeline, as `iree-opt --pass-pipeline` takes it."""
+"""Write a pass pipeline as text, as `iree-opt --pass-pipeline` takes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import groupby
 Nested = tuple[tuple[str, ...], str]
 """The operations around a pass, and the pass with its options.
 
-Operations are outermost first and without the module.
+Operations are listed from the outermost inwards, without the module.
 """
 
 

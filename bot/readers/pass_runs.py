@@ -1,6 +1,6 @@
-"""Read the passes that a compiler runs over a program, in order.
+"""Read the passes that a compiler runs over a program, and write them as a pipeline.
 
-They make the pipeline that runs them again.
+The pipeline runs the passes again, in the same order.
 
 Format: as `bot.readers.printed_files` has it.
 From 3.12.0 on the header of a dump has the options of the pass in braces; up to 3.11.0
@@ -28,7 +28,7 @@ _WRAPPERS = frozenset({"iree-op-pipeline-adaptor", "iree-util-fixed-point-iterat
 _UNREADABLE = re.compile(r"[\w-]+=(?:unknown)?(?= |\})")
 """Options that are printed without a value that can be read again.
 
-Such as `target-registry=unknown`, `extra-library=`.
+Examples are `target-registry=unknown` and `extra-library=`.
 """
 
 
@@ -94,7 +94,7 @@ def _run_of(path: Path, directory: Path) -> PassRun | None:
 
 
 def pipeline_of(runs: Sequence[PassRun]) -> str:
-    """Return what runs these passes in their order, for `--pass-pipeline`."""
+    """Return the value of `--pass-pipeline` that runs these passes in their order."""
     return module_pipeline(
         [(run.anchors[1:], f"{run.name}{run.options}") for run in runs]
     )

@@ -18,9 +18,9 @@ _PER_SECOND = 1_000_000
 def pass_times_us(output: str) -> Mapping[str, int]:
     """Return each pass and its wall time in microseconds, the longest first.
 
-    Empty where there is no report. A pass that runs several times is listed once, with
-    the sum. Its time includes that of passes that it runs itself. Pipelines are left
-    out: the compiler counts the time of nested ones twice.
+    Empty if there is no report. A pass that runs several times is listed once, with
+    the sum. Its time includes the passes that it runs itself. Pipelines are left
+    out, because the compiler counts the time of nested ones twice.
     """
     _, title, report = output.partition(_TITLE)
     if not title:

@@ -1,6 +1,6 @@
-"""Count what a function consists of after each pass.
+"""Count the operations of a function after each pass.
 
-The compiler's own dumps are read as they stream by.
+The compiler's own dumps are read while it prints them.
 
 Formats, 3.5.0 to 3.13.0: MLIR's `--mlir-print-ir-after-all` heads a dump with `//
 -----// IR Dump After CSEPass (cse) //----- //`, from 3.12 on `… CSEPass: cse{options}
@@ -69,9 +69,12 @@ _NO_CODE = frozenset(
         "LIFETIME_END",
     }
 )
-"""What says something to later passes, and becomes no code."""
+"""Operations that inform later passes, and become no code."""
 _ADDRESS = "getelementptr"
-"""It is counted without types: `float` and `[4 x i8]` are two ways to write one address."""
+"""An address, which is counted without types.
+
+`float` and `[4 x i8]` are two ways to write one address.
+"""
 _SUFFIX = re.compile(r"\.(?:(?:nx)?v\d+\w+|[fip]\d+|bf16)(?=\.|\Z)")
 """The types at the end of an intrinsic's name: `.v8f32` of `llvm.fmuladd.v8f32`."""
 TYPE = re.compile(
@@ -104,7 +107,7 @@ def _operation(item: bytes, line: bytes, level: str) -> Iterator[str]:
 
 
 def header_of(line: bytes) -> tuple[str, str]:
-    """Return the pass that a line is the header of, and the class that implements it.
+    """Return the pass that a header line names, and the class that implements it.
 
     Both are empty for any other line.
     """
@@ -117,13 +120,13 @@ def header_of(line: bytes) -> tuple[str, str]:
 
 
 class PassReader:
-    """Counts one function's operations after each pass; nothing of the text is kept.
+    """Counts one function's operations after each pass; it keeps nothing of the text.
 
-    What MLIR prints in short is not counted: terminators, and what `linalg.matmul` and
-    its like have inside.
+    What MLIR prints in short is not counted: terminators, and the bodies of
+    operations such as `linalg.matmul`.
 
     Attributes:
-        steps: the passes that changed them, in order.
+        steps: the passes that changed the operations, in order.
     """
 
     def __init__(self, function: str) -> None:
@@ -137,10 +140,7 @@ class PassReader:
         self._before: tuple[str, Counter[str]] = ("", Counter())
 
     def feed(self, chunk: bytes) -> None:
-        """Take in the next part of what the compiler prints.
-
-        An empty one is its end.
-        """
+        """Read the next part of what the compiler prints; an empty part is the end."""
         *lines, unfinished = (self._rest + chunk).split(b"\n")
         self._rest = unfinished[:LONGEST_LINE_BYTES]
         for line in lines if chunk else (unfinished, b"*** "):

@@ -1,4 +1,4 @@
-"""The files of printed IR in the order in which a compiler wrote them.
+"""List the files of printed IR in the order in which a compiler wrote them.
 
 Format: what `--mlir-print-ir-tree-dir` writes, 3.5.0 to 3.13.0: a file for each run of a pass,
 `6_0_0_9_62_cse.mlir`, in folders for the operations around it. Numbers count the dumps of the

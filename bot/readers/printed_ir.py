@@ -44,7 +44,7 @@ class PrintedPass:
 
     @property
     def step(self) -> Step:
-        """Return what makes it the same pass as one of another compiler."""
+        """Return the key by which passes of two compilers are compared."""
         return self.operation, self.name
 
     @property
@@ -72,7 +72,7 @@ class Translation:
     has_options: bool  # whether the compiler prints the options of its passes
 
     def text_behind(self, count: int) -> str:
-        """Return the module behind so many passes."""
+        """Return the module after so many passes."""
         if count:
             printed = self.passes[count - 1]
         else:

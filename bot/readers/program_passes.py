@@ -1,6 +1,6 @@
-"""Read what a dispatch consists of before it is one.
+"""Read the operations that become a dispatch, before the dispatch exists.
 
-These are the operations of its places in the model, after each earlier pass.
+They are found by their places in the model, after each earlier pass.
 
 Format: as `bot.readers.printed_files` has it, with locations in local scope. Places are
 lines and columns of a model without locations of its own: names, as models bring them,
@@ -24,9 +24,9 @@ from bot.readers.printed_files import printed_files
 
 LOCATION = re.compile(rb'(?<!=) loc\((?:#\w+|unknown|"(?:[^"\\]|\\.)*"(?::\d+:\d+)?)\)')
 _PLACE = re.compile(rb'(?<! at )("(?:[^"\\]|\\.)*"(?::\d+:\d+)?)')
-"""Not where a function was called from that is inlined.
+"""A place, but not the one from which an inlined function was called.
 
-All its operations have that in common.
+All operations of that function have the call's place in common.
 """
 _FUNCTION = re.compile(rb"(func|util)\.func\b[^@]*@\"?([\w$.-]+)\"?\(.*\{$")
 _EXECUTABLE = re.compile(rb'flow\.executable (?:public |private )?@"?([\w$.-]+)')
@@ -123,7 +123,7 @@ class ProgramReader:
     def steps(self, places: Places) -> tuple[PassStep, ...]:
         """Return the passes that changed the operations at these places.
 
-        An operation counts that has most of its own places among them.
+        An operation counts if most of its own places are among them.
         """
         steps = []
         for name, class_name, changes in self._steps:
@@ -146,11 +146,11 @@ def joint_places(
 ) -> Places:
     """Return the places of a dispatch on both sides.
 
-    Those of the dispatches that do what it does on either side are among them: they
-    share most of the smaller one's places, because what one side fused is several of
-    the other's. Empty where a side has no such executable.
+    They include the places of the dispatches that do the same work on either side:
+    those share most of the smaller one's places. One side may have fused what are
+    several dispatches on the other. Empty if a side has no such executable.
 
-    `executables`: of each reader; empty where that side has none.
+    `executables`: of each reader; empty if that side has none.
     """
     joint = frozenset[bytes]()
     dispatches = list[Places]()
@@ -181,8 +181,8 @@ def _dumps(directory: Path) -> Iterator[tuple[Path, bool]]:
 class _Dump:
     """The functions of one dump, each with its operations by their places.
 
-    An operation within another one that has no place of its own has that of the one
-    around it.
+    An operation inside of another one may have no place of its own. It then has the
+    place of the outer one.
     """
 
     def __init__(self, lines: Iterator[bytes]) -> None:
@@ -222,7 +222,7 @@ class _Dump:
             self._assign(names, location)
 
     def _begin(self, line: bytes) -> None:
-        """Take in the line that opens an executable or a function."""
+        """Read the line that opens an executable or a function."""
         if executable := _EXECUTABLE.match(line):
             self._executable = executable[1].decode()
         elif function := _FUNCTION.match(line):

@@ -46,13 +46,13 @@ VARIABLE = re.compile(
 )
 IDENTIFIER = re.compile(NAME)
 OWN_VARIABLE = re.compile(rb"(?<!\.extern )\.(?:const|global|shared)\b[^=]*")
-"""What a module says of a variable of its own before it says what is in it."""
+"""The beginning of a module's declaration of its own variable."""
 DEVICE = re.compile(
     rb"^[ \t]*\.target[ \t]+(sm_[0-9]{1,4}[a-z]?)[ \t]*(?:[,\r\n]|$)", re.MULTILINE
 )
 EXTENT = re.compile(rb"\[[^\]]*\]?")
 FUNCTION_ORDINAL = re.compile(rb"(?<=BB)\d+(?=_)|(?<=__local_depot)\d+")
-"""What LLVM counts up over the functions of a module.
+"""A number that LLVM counts up over the functions of a module.
 
 It is in the names of labels and frames.
 """
@@ -73,11 +73,13 @@ class Variable(NamedTuple):
 def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
     """Read PTX as the parts `text`, `functions` and `module`.
 
-    They are the kernels, what these call, and declarations with comments.
+    `text` has the kernels, `functions` the functions that they call, and `module`
+    has declarations with comments.
 
-    `data`: the module, with or without a closing NUL. `launch_known`: True where the
-    caller adds what a launch asks for: `.extern` arrays then count 0 bytes. Elsewhere
-    workgroup memory is None where a kernel uses one: only the container knows its size.
+    `data`: the module, with or without a closing NUL. `launch_known`: True if the
+    caller adds what a launch asks for: `.extern` arrays then count 0 bytes.
+    Otherwise workgroup memory is None if a kernel uses one: only the container
+    knows its size.
     """
     if not PTX.accepts(data):
         raise MalformedBinary("no .version directive", where="ptx")
@@ -163,7 +165,7 @@ def _own_variables(declarations: bytes) -> Iterator[tuple[bytes, bytes]]:
 def _nameless(name: bytes, text: bytes, renamed: Mapping[bytes, bytes]) -> bytes:
     """Return the text without its own name and ordinals.
 
-    It has the contents of all else that it names.
+    Other names are replaced by the contents that they name.
     """
     own_text = FUNCTION_ORDINAL.sub(b"", without_name(text, name))
     if _used(own_text, renamed):
@@ -209,4 +211,4 @@ def _variables(text: bytes) -> Iterator[Variable]:
 PTX = Reader(
     lambda data: PTX_MAGIC.match(data[:PTX_MAGIC_WITHIN_BYTES]) is not None, read_ptx
 )
-"""`.version` is the first directive."""
+"""The reader of PTX, which begins with the directive `.version`."""

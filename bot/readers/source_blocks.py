@@ -13,7 +13,7 @@ from bot.readers.binary import ByteSpan
 SKIPPED = rb'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*"?'
 """Comments and strings.
 
-Unterminated ones run to the end, so that scanning stays linear.
+An unterminated one runs to the end, so that scanning stays linear.
 """
 MAX_NAME_BYTES = 1024  # longer names are refused: a block is searched for its own
 INSIDE = re.compile(SKIPPED + rb"|(?P<brace>[{}])", re.DOTALL)

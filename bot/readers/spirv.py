@@ -1,7 +1,6 @@
-"""Read SPIR-V modules.
+"""Read the code of entry points in SPIR-V modules, and the memory of their variables.
 
-A reading has the code of each entry point, and the memory of its `Function` and
-`Workgroup` variables.
+Variables of the classes `Function` and `Workgroup` count.
 
 Format: "SPIR-V Specification", sections 2.3 "Physical Layout" and 3.42 "Instructions",
 https://registry.khronos.org/SPIR-V/specs/unified1/SPIRV.html; instruction numbers and
@@ -78,9 +77,9 @@ LABEL_BY_OPCODE = (
     )
     | dict.fromkeys((1, OP_VARIABLE, *range(19, 53)), "types")
 )
-"""Instruction outside of functions → part.
+"""Instruction outside of functions → its part.
 
-`types` are types, constants and global variables.
+The part `types` has types, constants and global variables.
 """
 LEAST_WORDS = {
     **dict.fromkeys((OP_BOOL, OP_STRUCT), 2),
@@ -95,10 +94,7 @@ Size = tuple[int, int]  # bytes and alignment of a type
 
 @dataclass(slots=True)
 class SpirvFunction:
-    """A function while it is read.
-
-    It has where it starts, how many words it has, and what its variables occupy.
-    """
+    """A function while it is read: start, words, and the bytes of its variables."""
 
     start: int
     words: int = 0
@@ -106,7 +102,7 @@ class SpirvFunction:
 
 
 class Module:
-    """What one sweep over the instructions collects.
+    """The facts that one sweep over the instructions collects.
 
     Attributes:
         at: position of the instruction that is being read.
@@ -138,9 +134,10 @@ class Module:
         self.strides = dict[int, int]()
 
     def visit(self, opcode: int, instruction: array[int]) -> None:
-        """Take in one instruction.
+        """Read one instruction.
 
-        Raises `MalformedBinary` where it is cut short, or its type absurdly large.
+        Raises `MalformedBinary` if it is cut short, or if its type is absurdly
+        large.
         """
         if len(instruction) < LEAST_WORDS.get(opcode, 1):
             raise MalformedBinary(
@@ -161,7 +158,7 @@ class Module:
             self.parts[label] += len(instruction)
 
     def _take(self, opcode: int, instruction: array[int]) -> None:
-        """Take in what an instruction says of names, functions and memory."""
+        """Read what an instruction says of names, functions and memory."""
         if self._is_only_name(opcode, instruction):
             self.nameless.append((self.at, len(instruction)))
         elif opcode == OP_ENTRY_POINT:
@@ -254,7 +251,7 @@ class Module:
         return None
 
     def _struct_size(self, instruction: array[int]) -> Size | None:
-        """Return the size of a structure; None where a member has no known size."""
+        """Return the size of a structure; None if a member has no known size."""
         offsets = self.offsets.get(instruction[1], {})
         end = 0
         alignment = 1
@@ -268,9 +265,9 @@ class Module:
 
 
 def read_spirv(data: bytes) -> Reading:
-    """Read a module as the parts `text`, `types`, `annotations` and others.
+    """Read a module as its parts; `text` has the functions.
 
-    The others are `interface`, `debug` and `header`; `text` has the functions.
+    The other parts are `types`, `annotations`, `interface`, `debug` and `header`.
     """
     if (
         not SPIRV.accepts(data)
@@ -363,7 +360,7 @@ def _without_names(module: Module, start: int, end: int) -> bytes:
 def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
     """Return the sum of the variables.
 
-    Those that alias each other share the largest one's memory.
+    Variables that alias each other count once, with the largest size.
     """
     own_bytes = 0
     shared = 0
@@ -379,4 +376,4 @@ def _workgroup_bytes(module: Module, variables: Iterable[int]) -> int | None:
 
 
 SPIRV = Reader(lambda data: data[:WORD_BYTES] == MAGIC, read_spirv)
-"""Modules whose words are little-endian, as every compiler writes them."""
+"""The reader of modules with little-endian words, which every compiler writes."""

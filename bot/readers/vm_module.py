@@ -52,18 +52,21 @@ DESCRIPTOR = struct.Struct("<iiIHHHH")
 Bytecode offset and length, requirements, reserved, blocks, i32 and ref registers.
 """
 LOADER_PREFIX = "__"
-"""How `__init` and its like begin, which the loader calls: no entry points."""
-ZIP_FILE = struct.Struct("<4s22xHH")
-"""Header of a ZIP's local file.
+"""The beginning of functions such as `__init`, which the loader calls.
 
-It has the signature, and the bytes of the name and of the extra field that follow.
+They are not entry points.
+"""
+ZIP_FILE = struct.Struct("<4s22xHH")
+"""The header of a ZIP's local file.
+
+It has the signature, and the lengths of the name and of the extra field after it.
 """
 ZIP_SIGNATURE = b"PK\3\4"
 
 
 @dataclass(frozen=True, slots=True)
 class VmModule:
-    """Where a module has its bytes.
+    """The places of a module's bytes.
 
     `segments`: read-only data in its order, embedded or external, each span once.
     """
@@ -121,7 +124,7 @@ def parse_module(data: bytes) -> VmModule:
 def module_start(data: bytes) -> int:
     """Return the offset of a module's size.
 
-    It is behind the header of a ZIP's first file, else 0.
+    It is after the header of a ZIP's first file, else 0.
     """
     if len(data) < ZIP_FILE.size:
         return 0

@@ -1,1 +1,1 @@
-"""Artifacts are run: fed, timed, and their outputs compared."""
+"""Run artifacts: feed them, time them, and compare their outputs."""

@@ -75,7 +75,7 @@ def integer_bits(element: str) -> int | None:
 
 
 def pieces(tensor: Any) -> Iterator[bytes]:
-    """Return the tensor's bytes; the same for the same seed, element and sizes."""
+    """Yield the tensor's bytes, the same for the same seed, element and sizes."""
     digest = hashlib.sha256(tensor["seed"].encode()).digest()
     rng = np.random.default_rng(np.frombuffer(digest, np.uint32))
     total = math.prod(tensor["sizes"])
@@ -157,7 +157,7 @@ def compare(outputs: list[Any]) -> Any:
 
 
 class OutputComparison:
-    """One output: its draws, compared one after the other."""
+    """The comparison of one output over its draws."""
 
     def __init__(self, element: str) -> None:
         self.float = float_type(element)
@@ -169,7 +169,7 @@ class OutputComparison:
         self.whole: set[bytes] = set()
 
     def all(self, draws: list[Any]) -> Any:
-        """Return the answer of this output."""
+        """Return the result for this output."""
         results = [self.one(before, after) for before, after in draws]
         return {
             "draws": results,
@@ -178,7 +178,7 @@ class OutputComparison:
         }
 
     def one(self, before_path: str, after_path: str) -> Any:
-        """Take in the two files of one draw."""
+        """Compare the two files of one draw."""
         before_bytes = np.fromfile(before_path, np.uint8)
         after_bytes = np.fromfile(after_path, np.uint8)
         self.whole.add(hashlib.sha256(before_bytes.tobytes()).digest())
@@ -203,7 +203,7 @@ class OutputComparison:
         }
 
     def look(self, before: Any) -> int:
-        """Keep up to two of the values that are finite; return how many are finite."""
+        """Keep up to two different finite values; return how many are finite."""
         finite = before
         if self.float is not None:
             finite = before[np.isfinite(before)]
@@ -217,7 +217,7 @@ class OutputComparison:
     def differences(self, before: Any, after: Any) -> tuple[int, float | None]:
         """Count the values that differ, and find the largest difference.
 
-        It is a part of the largest magnitude.
+        It is a share of the largest magnitude.
         """
         bits = np.dtype(f"u{self.type.itemsize}")
         places = before.view(bits) != after.view(bits)
@@ -237,7 +237,7 @@ class OutputComparison:
     def relative(self, before: Any, differences: Any) -> float | None:
         """Return the largest difference.
 
-        None where there is nothing that it could be a part of.
+        None if there is no magnitude of which it could be a share.
         """
         largest_difference = float(differences.max(initial=0.0))
         largest = float(

@@ -1,9 +1,8 @@
-"""Make what a program is run on: random inputs and parameters.
+"""Make the inputs of a program: random arguments and parameters.
 
-They are the same in every run, as files that are written once.
-
-The child process `array_worker` makes and compares arrays; its answers are checked, and
-what it fails at has a reason.
+They are the same in every run, as files that are written once. The child process
+`array_worker` makes and compares arrays. Its answers are checked, and each of its
+failures has a reason.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class _Filled(Record, frozen=True):
 
 
 def fill(files: Sequence[Any], directory: Path, cancel: Cancel) -> str | None:
-    """Write files as `array_worker` describes them; the reason where that fails."""
+    """Write files as `array_worker` describes them; return the reason if that fails."""
     answer = _ask({"fill": files}, kind=_Filled, parent=directory, cancel=cancel)
     if isinstance(answer, str):
         return answer
@@ -115,14 +114,14 @@ _FEW = 2
 _LONG_BITS = 32
 _QUANTISED = ("i8", "si8", "ui8")
 _SUM = "i32"
-"""Elements of what a quantised program multiplies, and of what it adds to the sums."""
+"""Element of the biases of a quantised program, which are added to sums of products."""
 # what initializers make of parameters may be as large as these are, and stays beside
 # them
 _HELD_TWICE = 2
 
 
 class Feed(NamedTuple):
-    """How the runtime's programs are told to call a function."""
+    """The command-line words with which the runtime's programs call a function."""
 
     directory: Path  # where its files are, and the programs are run
     # for each run the function, the files of parameters and the arguments
@@ -138,7 +137,7 @@ class Feed(NamedTuple):
 
 
 class _File(NamedTuple):
-    """One file of random values.
+    """A file of random values.
 
     It has what `array_worker` makes it from, and how large it gets.
     """
@@ -152,7 +151,7 @@ class _File(NamedTuple):
     def name(self) -> str:
         """Return a name with a digest of what the file is made from.
 
-        So a file that is there is the right one.
+        So an existing file is the right one.
         """
         digest = hashlib.sha256(canonical([self.head, self.tensors])).hexdigest()
         return f"{self.kind}-{digest[:24]}.{'safetensors' if self.head else 'bin'}"
@@ -161,7 +160,7 @@ class _File(NamedTuple):
 def not_called(interface: Interface) -> str | None:
     """Return why there is no function to run, or none that can be called.
 
-    None where there is one.
+    None if there is one.
     """
     if len(interface.functions) != 1:
         names = ", ".join(function.name for function in interface.functions[:4])
@@ -187,12 +186,12 @@ def feed(
 ) -> Feed | str:
     """Write the files that are missing below `directory`.
 
-    Return how to call the one function with them, or why that cannot be.
+    Returns how to call the one function with them, or why that cannot be.
 
     Args:
         interface: the program's functions and parameters.
         dynamic: the size of dimensions that are not fixed.
-        draws: how many random inputs, one where the function takes none. With long
+        draws: how many random inputs; one if the function takes none. With long
             integers among the parameters there is one run more, with other ones.
         directory: the folder of the files.
         cancel: ends the work early.
@@ -228,7 +227,7 @@ def feed(
 
 
 def _takes_dynamic(function: Function) -> bool:
-    """Return True where a dimension of an argument is not fixed."""
+    """Return True if a dimension of an argument is not fixed."""
     tensors = [parsed(text) for text in function.arguments]
     return any(tensor is not None and tensor.is_dynamic for tensor in tensors)
 
@@ -299,9 +298,10 @@ def _arguments(
 
 
 def _below(tensor: Tensor, draw: int, *, picks: bool) -> int | None:
-    """Return what integers are below.
+    """Return the limit below which integers are drawn.
 
-    Long ones are few in some of the draws, and in all of a program that picks by them.
+    Long integers are small in some of the draws. They are small in all draws of a
+    program that picks by them.
     """
     is_long = not tensor.is_float and (tensor.bits or 0) >= _LONG_BITS
     if is_long and (picks or tensor.element == "index" or draw % 2 == 0):

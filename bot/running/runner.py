@@ -46,7 +46,7 @@ _PROGRAM = "iree-run-module"
 _NATIVE = f"iree/_runtime_libs/{_PROGRAM}"
 """The program itself.
 
-The package's other one of this name is a script that takes a second to start it.
+The package also has a script of this name, which takes a second to start it.
 """
 _MACHINES = {
     "x86_64": "x86_64",
@@ -64,12 +64,12 @@ _NOT_ITS_FAULT = {
     "SIGILL": ": this processor lacks an instruction",
     "SIGKILL": f": {RAN_OUT_LIKELY}",
 }
-"""Signals that tell more of the machine than of what ran on it."""
+"""Signals that say more about the machine than about the artifact."""
 _RAN_OUT = re.compile(
     rf"RESOURCE_EXHAUSTED|{NO_MEMORY.pattern}|No space left", re.IGNORECASE
 )
 DYNAMIC_SIZE = 16
-"""What dimensions are made that are not fixed."""
+"""The size that dimensions get if they are not fixed."""
 # How long a run may take: an interpreter is minutes over what a processor does in a
 # second
 RUN_SECONDS = 120
@@ -79,7 +79,7 @@ FEWEST_PAIRS = 6
 """With fewer pairs, not even all ratios hold the median with CONFIDENCE."""
 CONFIDENCE = 0.95
 PAIR_SECONDS = 60
-"""What the first pair may take: a timeout.
+"""The time limit of the first pair.
 
 Draws and pairs are counted, so that a slow machine runs as many.
 """
@@ -93,16 +93,16 @@ _MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _ALLOWED = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 """The largest difference that another order of the same operations may make.
 
-It is a part of the largest magnitude of an output. An `f64` may have been computed in
+It is a share of the largest magnitude of an output. An `f64` may have been computed in
 `f32`. Elements that are not here have to be the same to the bit.
 """
 NOTHING = "nothing to compare"
-"""How the note begins where outputs would be equal whatever was computed."""
+"""The beginning of the note if outputs would be equal whatever was computed."""
 HAS_STATE = "has state: one call changes the result of the next call"
 
 
 class Runtime(NamedTuple):
-    """One runtime: the directory of its programs, and the version of its package."""
+    """A runtime: the directory of its programs, and the version of its package."""
 
     directory: Path
     version: str
@@ -117,7 +117,7 @@ class Runtime(NamedTuple):
 def installed() -> Runtime | None:
     """Return the runtime of this environment.
 
-    None without the package, or where it has no programs for this machine.
+    None without the package, or if it has no programs for this machine.
     """
     program = program_of(PACKAGE, _NATIVE)
     if program:
@@ -134,10 +134,9 @@ def of_release(
 ) -> Runtime:
     """Return the runtime of a release.
 
-    An artifact may ask its own release's runtime for what no other has.
+    An artifact may need the runtime of its own release.
 
-    Raises:
-        CompilerUnavailable: where it cannot be had.
+    Raises CompilerUnavailable if the runtime cannot be had.
     """
     own = installed()
     if own is not None and own.version == version:
@@ -154,7 +153,7 @@ def of_release(
 
 
 def machine(runtime: Runtime) -> str:
-    """Return what ran the artifacts, in one line."""
+    """Return the machine that ran the artifacts, in one line."""
     named = re.search(r"^model name\s*:\s*(\S.*?)\s*$", cpuinfo(), flags=re.MULTILINE)
     if named:
         processor = named[1]
@@ -166,12 +165,12 @@ def machine(runtime: Runtime) -> str:
 def refusal(
     targets: Sequence[CompiledFor], runtime: Runtime, cancel: Cancel
 ) -> str | None:
-    """Return why this machine does not run what was compiled for these targets.
+    """Return why this machine does not run artifacts for these targets.
 
-    None where it does, as far as can be told before. The runtime itself refuses the
-    code of another kind of processor. It does not look at what the code asks of a
-    processor of this kind: one that lacks it is ended by a signal, or does something
-    else than was meant.
+    None if it does, as far as can be known before. The runtime itself refuses the
+    code of another kind of processor. It does not check the features that the code
+    needs. Without them a signal ends the code, or it does something else than was
+    meant.
     """
     if len(targets) != 1:
         return (
@@ -233,7 +232,7 @@ def started(
     timeout_seconds: float,
     stdout: Path | None = None,
 ) -> Outcome | Stopped:
-    """Run one of the runtime's programs to its good end, or say how it ended."""
+    """Run one of the runtime's programs to its good end, or return how it ended."""
     try:
         outcome = run(
             argv,
@@ -367,10 +366,10 @@ class Runner:
         )
 
     def price(self, before: Path, after: Path, pairs: int = PAIRS) -> Price | str:
-        """Return their times, or the reason why there are none.
+        """Return the times of two artifacts, or the reason why there are none.
 
-        A pair is two processes, one after the other, of which the first is now this
-        artifact and then that; the first pair of all only warms up.
+        A pair is two processes, one after the other. The artifact that runs
+        first changes from pair to pair. The first pair of all only warms up.
         """
         fed = self._feed
         if isinstance(fed, str):
@@ -430,8 +429,8 @@ class Runner:
     ) -> list[tuple[str, str]] | Equality | None:
         """Return the files of one draw, before and after for each output.
 
-        Or the verdict where one artifact does not run. None where it is the one before
-        that refuses these data, and did not refuse those of the first draw.
+        Returns the verdict if one artifact does not run. None if the artifact
+        before refuses these data, and did not refuse those of the first draw.
         """
         start = time.monotonic()
         inputs = _inputs(fed, draw + 1)
@@ -499,7 +498,7 @@ def _inputs(fed: Feed, runs: int) -> str:
 
 
 class Equality(NamedTuple):
-    """What `bot.fold.audit.FoldCell` has in its fields of these names."""
+    """The result of comparing outputs, as in `bot.fold.audit.FoldCell`."""
 
     equal: bool | None
     equal_note: str
@@ -535,9 +534,9 @@ def judged(outputs: Sequence[Output], elements: Sequence[str], inputs: str) -> E
 
 
 def _proves_nothing(outputs: Sequence[Output], mute: Sequence[str]) -> str:
-    """Return how many outputs and inputs prove nothing; empty where all prove.
+    """Return how many outputs and inputs prove nothing; empty if all prove something.
 
-    `mute`: why an output proves nothing, empty where it does.
+    `mute`: why an output proves nothing, empty if it does.
     """
     text = ""
     reasons = [reason for reason in mute if reason]
@@ -551,7 +550,7 @@ def _proves_nothing(outputs: Sequence[Output], mute: Sequence[str]) -> str:
 
 
 def _mute(output: Output) -> str:
-    """Return why an output proves nothing; empty where it proves something."""
+    """Return why an output proves nothing; empty if it proves something."""
     if not any(draw.finite for draw in output.draws):
         if any(draw.values for draw in output.draws):
             return "no value is finite"
@@ -594,7 +593,7 @@ class _Report(Small, frozen=True):
 
 
 def microseconds(report: bytes) -> float | str:
-    """Return the CPU time of one run, or what is wrong with the report."""
+    """Return the CPU time of one run, or the fault of the report."""
     try:
         benchmarks = decoded(report, _Report, "iree-benchmark-module").benchmarks
     except (InputError, UnicodeDecodeError) as error:
@@ -607,13 +606,12 @@ def microseconds(report: bytes) -> float | str:
 def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
     """Return the price of (before, after) times in microseconds.
 
-    The interval leaves out as many ratios at either end as it can and still hold the
-    true median. Each ratio is below that as often as above it, whatever their
-    distribution: how many are below is binomial, and the interval from the ratio of
-    some rank misses the median where fewer are.
+    The interval leaves out as many ratios at either end as it can and still hold
+    the true median. A ratio is below the median as often as above it, whatever the
+    distribution. So the number of ratios below it is binomial. That gives the
+    probability that an interval of certain ranks misses the median.
 
-    Raises:
-        ValueError: where there are fewer than FEWEST_PAIRS pairs.
+    Raises ValueError if there are fewer than FEWEST_PAIRS pairs.
     """
     if len(pairs) < FEWEST_PAIRS:
         raise ValueError(
@@ -640,7 +638,7 @@ def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
 def within(price: Price, max_slowdown: float) -> bool | None:
     """Return whether the folded artifact is slower by no more than this share.
 
-    0.01 is 1 %. None where the pairs do not say.
+    0.01 is 1 %. None if the pairs do not tell.
     """
     if price.high <= 1 + max_slowdown:
         return True

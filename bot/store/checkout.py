@@ -1,4 +1,4 @@
-"""The data branch as a folder, for a job that may not fetch it.
+"""Read the data branch from a folder, for a job that may not fetch it.
 
 An earlier step checked it out or copied it.
 """

@@ -1,6 +1,6 @@
 """Store snapshots on an orphan branch of the repository itself.
 
-That is the store on GitHub, which many jobs write at once.
+This is the store on GitHub, to which many jobs write at once.
 
 A writer never overwrites another: where one was faster, it fetches again, puts its file
 on top and pushes anew. The first writer of a week rewrites the branch without what the
@@ -97,7 +97,7 @@ _NO_LOGIN = re.compile(
 
 
 class LoginRefused(NetworkError):
-    """The server does not know who asks.
+    """The server does not accept the login.
 
     The token is wrong, or a private repository was asked without one.
     """
@@ -181,9 +181,10 @@ class DataBranch:
         return self._git.at(path)
 
     def entries(self) -> Sequence[Entry]:
-        """Return all entries on the branch now; none where there is no such branch.
+        """Return all entries on the branch now; none if there is no such branch.
 
-        Raises NetworkError, and ConfigError for a branch that holds something else.
+        Raises NetworkError, and ConfigError for a branch that holds something
+        else.
         """
         self._tip = self._fetched()
         if self._tip is None:
@@ -191,9 +192,9 @@ class DataBranch:
         return sorted(filter(None, map(entry_of, self._names("-r", TIP, "--", FOLDER))))
 
     def _fetched(self) -> str | None:
-        """Return the branch's tip now, which is one of ours.
+        """Return the branch's present tip, which is a commit of ours.
 
-        None where there is no such branch.
+        None if there is no such branch.
         """
         if self._branch == self._default:
             raise self._foreign("is the default branch")
@@ -229,9 +230,9 @@ class DataBranch:
         return tip
 
     def _fetch(self, ref: str, depth: str) -> str | None:
-        """Return the SHA of the branch's tip, from now on under `ref`.
+        """Fetch the branch's tip to `ref`, and return its SHA.
 
-        None where there is no such branch.
+        None if there is no such branch.
         """
         options = (
             "--quiet",
@@ -313,7 +314,7 @@ class DataBranch:
     def _fetched_file(self, path: str, limit: int) -> bytes:
         """Return a file on the branch, up to so many bytes.
 
-        Raises InputError where there is none.
+        Raises InputError if there is none.
         """
         where = f"{self._branch}:{path}"
         if self._tip is None:
@@ -347,8 +348,9 @@ class DataBranch:
     def copy(self, entries: Sequence[Entry], folder: Path) -> None:
         """Write some of `entries()` below a folder, as `bot.store.checkout` reads them.
 
-        The first ones have their IR beside them. Raises NetworkError. One request
-        fetches all files. A server that does not give them so gives them one by one.
+        The first ones have their IR beside them. One request fetches all files.
+        If the server does not allow that, they are fetched one by one. Raises
+        NetworkError.
         """
         ordered = self.in_order(entries) if entries else ()
         blobs = self._blobs()
@@ -376,7 +378,7 @@ class DataBranch:
     def _blobs(self) -> dict[str, str]:
         """Return path on the branch → the id of its file.
 
-        Empty where there is no such branch.
+        Empty if there is no such branch.
         """
         if self._tip is None:
             return {}
@@ -392,9 +394,10 @@ class DataBranch:
         return blobs
 
     def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
-        """Push one snapshot with its IR, as often as other writers come first.
+        """Push one snapshot with its IR.
 
-        Raises NetworkError, ConfigError.
+        It is tried again as often as other writers come first. Raises
+        NetworkError, ConfigError.
         """
         path = path_of(entry)
         files = {path: pack(snapshot)}
@@ -519,10 +522,10 @@ class DataBranch:
         remaining: Sequence[Entry],
         blobs: Mapping[str, str],
     ) -> str:
-        """Make a branch of the kept entries, which begins anew and has a commit a day.
+        """Make a new branch of the kept entries, with a commit a day.
 
-        The SHA of its tip. A commit with two entries of one commit of the code would
-        lose their order, so that they are apart.
+        Returns the SHA of its tip. Two entries of one commit of the code are in
+        two commits, to keep their order.
         """
         days: list[list[Entry]] = []
         for entry in remaining:
@@ -553,7 +556,7 @@ class DataBranch:
     def _commit(
         self, parent: str | None, files: Mapping[str, bytes], message: str
     ) -> str:
-        """Make a commit that has these files more than its parent; its SHA."""
+        """Make a commit that adds these files to its parent; return its SHA."""
         blob = self.repository.directory / "blob"
         added = []
         for path, data in files.items():
@@ -569,9 +572,9 @@ class DataBranch:
     def _commit_of(
         self, parent: str | None, added: Sequence[str], message: str, seconds: int
     ) -> str:
-        """Make a commit of that time with these blobs more than its parent (`mode,blob,path`).
+        """Make a commit of that time that adds these blobs to its parent.
 
-        Its SHA.
+        A blob is `mode,blob,path`. Returns the SHA of the commit.
         """
         git = self.repository
         name, address = AUTHOR

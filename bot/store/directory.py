@@ -1,4 +1,4 @@
-"""Store snapshots in a local directory, off GitHub."""
+"""Store snapshots in a local directory, if the bot does not run on GitHub."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DirectoryStore:
         self.root = root
 
     def entries(self) -> Sequence[Entry]:
-        """Return all stored; files with other names are left alone."""
+        """Return all stored entries; files with other names are left alone."""
         paths = self.root.glob(f"{FOLDER}/*/*/*.json.xz")
         entries = (entry_of(path.relative_to(self.root).as_posix()) for path in paths)
         return sorted(entry for entry in entries if entry is not None)
@@ -66,7 +66,7 @@ class DirectoryStore:
             ) from None
 
     def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
-        """Store whole or not at all, in place of one that cannot be read.
+        """Store a snapshot whole or not at all; replace one that cannot be read.
 
         Raises OutputError.
         """

@@ -1,6 +1,7 @@
-"""What every store shares: its Protocol, the name of a stored snapshot, and its bytes.
+"""Share what every store needs: its Protocol, and names and bytes of snapshots.
 
-A file of a store is a `snapshot.json` under xz, of what a baseline keeps: `xz -dc` shows it.
+A file of a store is a `snapshot.json` under xz, with the parts that a baseline keeps:
+`xz -dc` shows it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ MOST_IR_BYTES = 512 << 10
 """The most that the IR of one baseline may have, compressed."""
 _MEMORY_LIMIT_BYTES = 128 << 20
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6 | lzma.PRESET_EXTREME, "pb": 0}]
-"""`pb` 0: text has no words of four bytes; saves 2 %."""
+"""`pb` is 0, because text has no words of four bytes; that saves 2 %."""
 FOLDER = "snapshots"
 ORDER = "order.txt"
-"""The list of a copied store: a path a line, what was stored last at the end."""
+"""The list of a copied store: one path a line, the last stored at the end."""
 _REPORT_ID = r"(?!.*--)[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _PATH = re.compile(
     rf"{FOLDER}/(?P<report>{_REPORT_ID})/(?P<folder>[0-9a-f]{{2}})"
@@ -35,12 +36,12 @@ class Store(Protocol):
     """Where baselines are stored: a branch or a directory."""
 
     def entries(self) -> Sequence[Entry]:
-        """Return all stored, of all reports; empty where nothing was stored yet."""
+        """Return all stored entries, of all reports; empty if nothing is stored yet."""
 
     def load(self, entry: Entry) -> Snapshot:
         """Return one of `entries()`.
 
-        Raises InputError where it is not there or not a snapshot.
+        Raises InputError if it is missing, or not a snapshot.
         """
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
@@ -49,18 +50,17 @@ class Store(Protocol):
     def load_ir(self, entry: Entry) -> bytes:
         """Return the file with the IR of one of `entries()`.
 
-        Raises InputError where it is not there.
+        Raises InputError if it is missing.
         """
 
     def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
-        """Store for good.
+        """Store a snapshot for good.
 
-        False where the entry was there already, and can be read: it then stays as it
-        is.
+        Returns False if the entry was there already and can be read: it then
+        stays as it is.
 
         Args:
-            ir: the file with the IR that the snapshot names; empty where it names none.
-
+            ir: the file with the IR that the snapshot names; empty if it names none.
         """
 
 
@@ -87,7 +87,7 @@ def is_whole(store: Store, entry: Entry) -> bool:
 def checked_report_id(report_id: str) -> str:
     """Return the report id, which becomes part of file names.
 
-    Raises UsageError where it cannot.
+    Raises UsageError if it cannot be part of one.
     """
     if not re.fullmatch(_REPORT_ID, report_id):
         raise UsageError(
@@ -101,7 +101,7 @@ def checked_report_id(report_id: str) -> str:
 def path_of(entry: Entry) -> str:
     """Return `snapshots/<report_id>/<sha[:2]>/<sha>.<digest>.json.xz`.
 
-    Raises UsageError for a report id that is no name.
+    Raises UsageError for a report id that cannot be part of a file name.
     """
     folder = f"{FOLDER}/{checked_report_id(entry.report_id)}/{entry.sha[:2]}"
     return f"{folder}/{entry.sha}.{entry.digest}.json.xz"
@@ -121,7 +121,7 @@ def entry_of(path: str) -> Entry | None:
 
 
 def pack(snapshot: Snapshot) -> bytes:
-    """Return what a baseline keeps, as `snapshot.json` under xz.
+    """Return the parts of a snapshot that a baseline keeps, as JSON under xz.
 
     Equal snapshots give equal bytes.
     """
@@ -146,7 +146,7 @@ def unpack(data: bytes, where: str) -> Snapshot:
 
 
 def decompressed(data: bytes, where: str, most_bytes: int) -> bytes:
-    """Return what is under xz.
+    """Return the bytes under xz.
 
     Raises InputError for torn or foreign bytes, and for more than the limit.
     """

@@ -1,4 +1,4 @@
-"""The file of a baseline's IR.
+"""Read and write the file of a baseline's IR.
 
 It is bounded, compressed, and found by the digest that its snapshot has.
 """
@@ -20,9 +20,9 @@ _DROPPED_PARTS = 8  # of what is too large, one part of so many is left out at a
 
 
 def packed_ir(compiler: str, dispatches: Sequence[StoredDispatch]) -> bytes:
-    """Return the file with as many of these dispatches as the bounds allow, the first ones first.
+    """Return the file with the first dispatches, as many as the bounds allow.
 
-    Empty where not even one fits.
+    Empty if not even one fits.
     """
     fitting = _within_unpacked(dispatches)
     while fitting:
@@ -51,7 +51,7 @@ def digest_of_ir(data: bytes) -> str:
 
 
 def require_pinned(data: bytes, snapshot: Snapshot, where: str) -> None:
-    """Raise InputError for a file that is not the one which the snapshot names, or is too large."""
+    """Raise InputError for a file that is too large, or not the one of the snapshot."""
     if len(data) > MOST_IR_BYTES:
         raise InputError(f"has more than {MOST_IR_BYTES >> 10} KiB", where=where)
     if digest_of_ir(data) != snapshot.stored_ir:
@@ -61,8 +61,8 @@ def require_pinned(data: bytes, snapshot: Snapshot, where: str) -> None:
 def unpacked_ir(data: bytes, snapshot: Snapshot, where: str) -> BaseIr:
     """Read a file with IR that belongs to this snapshot.
 
-    Raises InputError for one of another snapshot, compiler or version, and for one that
-    is damaged or unpacks to too much.
+    Raises InputError for the file of another snapshot, compiler or version. Raises
+    it as well if the file is damaged or unpacks to too much.
     """
     require_pinned(data, snapshot, where)
     text = decompressed(data, where, MOST_UNPACKED_IR_BYTES)
@@ -76,7 +76,7 @@ def unpacked_ir(data: bytes, snapshot: Snapshot, where: str) -> BaseIr:
 
 
 def stored_ir_of(store: Store, entry: Entry, snapshot: Snapshot) -> BaseIr | None:
-    """Return the IR that is stored beside a snapshot; None where the snapshot names none.
+    """Return the IR that is stored beside a snapshot; None if the snapshot names none.
 
     Raises InputError and NetworkError.
     """
@@ -87,7 +87,7 @@ def stored_ir_of(store: Store, entry: Entry, snapshot: Snapshot) -> BaseIr | Non
 
 
 def ir_file_of(store: Store, entry: Entry, snapshot: Snapshot) -> bytes:
-    """Return the file with the IR that a stored snapshot names; empty where it names none.
+    """Return the file with the IR that a stored snapshot names; empty if it names none.
 
     Raises InputError and NetworkError.
     """

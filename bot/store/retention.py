@@ -11,7 +11,10 @@ from bot.core.baseline import Entry
 
 DAY_SECONDS = 86_400
 IR_DAYS = 14
-"""For so many days a branch keeps the IR of a snapshot, which is fifteen times as large."""
+"""The number of days for which a branch keeps the IR of a snapshot.
+
+The IR is fifteen times as large as the snapshot.
+"""
 _MONDAY_DAYS = 3  # the epoch began on a Thursday
 
 

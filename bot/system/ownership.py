@@ -15,10 +15,8 @@ from pathlib import Path
 def give_to_owner(workspace: Path, paths: Iterable[Path]) -> None:
     """Give what root owns at these paths to the owner of the workspace.
 
-    Links are not followed.
-
-    Paths elsewhere are left alone, as is everything where this process is not root or
-    root owns the workspace.
+    Links are not followed. Paths elsewhere are left alone. Nothing is done if this
+    process is not root, or if root owns the workspace.
     """
     owner = workspace.stat()
     if os.geteuid() != 0 or owner.st_uid == 0:

@@ -327,7 +327,7 @@ def run(
 ) -> Outcome:
     """Run one program to its end.
 
-    Raises OSError where it cannot be started and Interrupted when cancelled.
+    Raises OSError if it cannot be started and Interrupted when cancelled.
 
     `stdout`: a file for the whole of standard output; `output` then holds the head of
     standard error alone; `layout`: of a compiler's memory (`bot.system.memory_layout`);

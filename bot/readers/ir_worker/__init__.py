@@ -1,1 +1,1 @@
-"""A script of its own, which runs beside the bindings of the compiler under test."""
+"""Read IR in a script of its own, beside the bindings of the compiler under test."""

@@ -55,8 +55,8 @@ class Answers:
 def without_devices(text: bytes) -> bytes:
     """Return the text of a program without the lines that define its devices.
 
-    Where any other line names one of these, the text is returned as it is: two programs
-    with equal other lines could then mean different things.
+    If any other line names one of these, the text is returned as it is. Otherwise
+    two programs with equal other lines could mean different things.
     """
     others = _DEVICES.sub(b"", text)
     if _NAME_OF_DEVICE.search(others):

@@ -1,10 +1,8 @@
 """Make a program state what is known of its dynamic dimensions.
 
-Bounds and a divisor are stated by `util.assume.int`.
-
-A tensor argument is tied to its assumed dimensions. A tensor of PyTorch gets the
-operations by which `torch.export` writes bounds down. The compiler itself makes
-`util.assume.int` of them.
+Bounds and a divisor are stated with `util.assume.int`, and a tensor argument is tied to
+its assumed dimensions. A tensor of PyTorch gets the operations by which `torch.export`
+writes bounds down. The compiler itself makes `util.assume.int` of them.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ _TORCH_LARGEST = (1 << 63) - 1
 
 
 class Assumption:
-    """What is known of a dimension; `largest` is None where it has no bound."""
+    """The known facts about a dimension; `largest` is None if it has no bound."""
 
     def __init__(self, smallest: int, largest: int | None, divisor: int) -> None:
         self.divisor = divisor
@@ -39,9 +37,9 @@ class Assumption:
 
 
 def assumed(ir: Any, module: Any, assumption: Assumption) -> int:
-    """State it of each dynamic dimension of each tensor that a public function takes.
+    """State the assumption for each dynamic dimension of all tensor arguments.
 
-    Return how many there are.
+    Only public functions count. Returns the number of dimensions.
     """
     count = 0
     for operation in module.body.operations:

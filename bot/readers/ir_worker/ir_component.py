@@ -23,10 +23,10 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|->|[<>]=|[<({\[]|[>)}\]]')
 def component_of(location: str) -> str | None:
     """Return the first name in a location's text that names something.
 
-    See MLIR's LangRef, "Location Attributes". The name of a call is its callee's alone,
-    that of fused parts is the first part's that has one. Names end at their first `;`
-    (TFLite joins the names of merged operations so). None for places in files, and for
-    such names as `<root>` and `%0`.
+    See MLIR's LangRef, "Location Attributes". The name of a call is its callee's
+    alone. The name of fused parts is that of the first part with a name. Names end
+    at their first `;`, because TFLite joins the names of merged operations so. None
+    for places in files, and for such names as `<root>` and `%0`.
     """
     if location.startswith("loc("):
         offset = len("loc(")
@@ -42,7 +42,7 @@ def component_of(location: str) -> str | None:
 
 
 def _behind(text: str, start: int) -> int:
-    """Return the place behind the bracket that closes the one around the start."""
+    """Return the place after the bracket that closes the one around the start."""
     depth = 1
     for token in _BRACKETS.finditer(text, start):
         depth += (token[0] in "<({[") - (token[0] in ">)}]")
@@ -52,7 +52,7 @@ def _behind(text: str, start: int) -> int:
 
 
 def _name(escaped: str) -> str | None:
-    r"""Return the printed name as it was.
+    r"""Return the printed name as it was before printing.
 
     MLIR escapes as `\\`, or as two hexadecimal digits of a UTF-8 byte.
     """

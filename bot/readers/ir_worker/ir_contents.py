@@ -19,13 +19,16 @@ MOST_PLACES = 1_000
 _STRUCTURE = frozenset({"builtin", "func", "util", "hal", "ml_program", "cf"})
 """Dialects of the structure around the operations of a model.
 
-They have modules, functions, weights and the calling convention around the model,
-branches and assertions.
+They have modules, functions, weights, branches, assertions, and the calling convention
+around the model.
 """
 _NO_OPERATIONS = frozenset({"tensor.empty", "linalg.index", "iree_linalg_ext.index"})
-"""The place of a result, the number of a loop."""
+"""Operations that only hold the place of a result, or the number of a loop."""
 _SAYS_ITS_BODY = frozenset({"linalg.generic", "linalg.map", "linalg.reduce"})
-"""All other operations of linalg have the body that their name stands for."""
+"""Operations of linalg with a body of any kind.
+
+The names of all other operations of linalg say what their bodies do.
+"""
 _CONSTANTS = frozenset({"arith.constant", "complex.constant", "ub.poison"})
 
 
@@ -70,7 +73,7 @@ def contents(ir: Any, module: Any) -> Answer:
 
 
 def is_operation(name: str) -> bool:
-    """Return True for what computes, moves or holds values of the model.
+    """Return True for an operation that computes, moves or holds values of the model.
 
     False for the structure around it.
     """

@@ -1,9 +1,9 @@
-"""Families of executables that deduplication left behind.
+"""Find families of executables that deduplication left behind.
 
-Executables of one structure are one family, whatever of their constants, offsets and
-static shapes varies. Others may be the same but for the order of operands, or but for
-one operation more, or be fused around the same costliest operation. An executable is in
-one family at most.
+Executables of one structure are one family, even if their constants, offsets and static
+shapes vary. Other families differ only in the order of operands, or in one operation.
+Others are fused around the same costliest operation. An executable is in one family at
+most.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FAMILY_KINDS = (
     "extra-operation",
     "different-fusion",
 )
-"""`bot.core.program.FAMILY_KINDS`."""
+"""A copy of `bot.core.program.FAMILY_KINDS`."""
 _LINES_SHOWN = 4
 _NAMES_SHOWN = 6
 _COSTLY = KINDS[: KINDS.index("gather")]
@@ -150,7 +150,8 @@ def _smaller_by_one(
 ) -> Iterator[tuple[Member, int, Any, int]]:
     """Yield the members that compute all that a graph does but for one operation.
 
-    Yield as well the operation's source, itself, and the operand that takes its place.
+    Yields as well the operation's source, the operation, and the operand in its
+    place.
     """
     for source, op, operands, computed in graph.units:
         remaining = frozenset((graph.words - computed).items())
@@ -162,7 +163,7 @@ def _smaller_by_one(
 def _different_fusions(
     members: Sequence[Member], graphs: Mapping[str, Graph]
 ) -> Iterator[Draft]:
-    """Yield families of the same costliest operation that differ in the others."""
+    """Yield families with the same costliest operation that differ in the others."""
     roots = dict[str, tuple[str, Words]]()
     for member in members:
         root = _root(graphs[member.name])
@@ -204,9 +205,9 @@ def _extra_text(extra: Counter[str]) -> str:
 
 
 def _root(graph: Graph) -> tuple[str, Words] | None:
-    """Return the costliest operation as text without names, and what it computes.
+    """Return the costliest operation as text without names, and its result.
 
-    None where all is elementwise.
+    None if all operations are elementwise.
     """
     best: tuple[tuple[int, int, int], Any, Words] | None = None
     for source, op, _, computed in graph.units:

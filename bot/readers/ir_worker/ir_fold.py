@@ -1,11 +1,9 @@
-"""Find groups of executables that could be one, and fold them.
+"""Find groups of executables that can be folded, and fold them.
 
-The first executable of a group takes what varies as operands.
-
-All sites of the group launch that one then. Static dimensions and offsets that vary
-become dynamic: in types, in operands of operations, in the workload. The compiler
-itself splits what is wider than 32 bits, and casts floats, for targets that take
-neither.
+The first executable of a group takes the varying values as operands. All sites of the
+group launch it then. Static dimensions and offsets that vary become dynamic: in types,
+in operands of operations, in the workload. For targets that need it, the compiler
+itself splits integers wider than 32 bits, and casts floats.
 """
 
 from __future__ import annotations
@@ -39,14 +37,14 @@ LEVELS = {
 }
 """Level → kinds of slots that may differ and still be folded.
 
-Each level has those of the one before.
+Each level has the kinds of the one before.
 """
 DISPATCH = "flow.dispatch"
 _ORDINAL = "iree_tensor_ext.dispatch.workload.ordinal"
 _WORKLOAD = 0
 _ARGUMENTS = 1
 _DIMENSIONS = 2
-"""Segments of the operands of a dispatch."""
+"""The segments of a dispatch's operands."""
 _TENSOR_OF = "!iree_tensor_ext.dispatch.tensor<readonly:{}>"
 _BOUND = re.compile(r"![\w.]+<\w+:(.+)>")
 _LOAD = "iree_tensor_ext.dispatch.tensor.load"
@@ -83,11 +81,11 @@ _OF_ANY_SHAPE = (
     "tensor.collapse_shape",
     "tensor.cast",
 )
-"""Operations that only their types say the shape of."""
+"""Operations whose shape only their types state."""
 
 
 def groups(ir: Any, module: Any) -> Answer:
-    """Return which executables could become one.
+    """Return which executables can be folded.
 
     This is the worker's answer to the request `groups`.
     """
@@ -104,7 +102,7 @@ def groups(ir: Any, module: Any) -> Answer:
 
 
 def _names_of_groups(members: list[Member], free: frozenset[str]) -> list[list[str]]:
-    """Return the names in each group of members that are equal but for what is free."""
+    """Return the names in each group of members that are equal but for free slots."""
     names = []
     for group in partition(members, lambda member: member.key(free)):
         names.append([member.name for member in group])
@@ -121,7 +119,7 @@ def _elements(member: Member) -> int:
 
 
 def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
-    """Make each group one, in place, and verify.
+    """Fold each group in place, and verify the result.
 
     Raises ValueError with the operation that broke.
     """
@@ -149,11 +147,11 @@ def folded(ir: Any, module: Any, groups: Sequence[Sequence[str]]) -> Answer:
 
 
 def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
-    """Make the executables of a group one.
+    """Fold the executables of a group.
 
-    Return the types of the operands that its sites pass now. Raises Unfit, before
-    anything was changed, where they are not of one key at some level: their slots would
-    not match.
+    Returns the types of the operands that its sites pass now. Raises Unfit, before
+    anything was changed, if the executables do not have one key at any level: their
+    slots would not match.
     """
     if len({member.name for member in group}) < max(2, len(group)):
         raise Unfit("they are not at least two different executables")
@@ -179,7 +177,7 @@ def _fold(ir: Any, module: Any, group: Sequence[Member]) -> list[str]:
 def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[Any]]:
     """Return member → its dispatch sites.
 
-    Raises Unfit where something else names a member.
+    Raises Unfit if something else names a member.
     """
     sites: dict[str, list[Any]] = {member.name: [] for member in group}
     for op in collect(ir, module, (DISPATCH,)):
@@ -195,7 +193,7 @@ def _sites(ir: Any, module: Any, group: Sequence[Member]) -> Mapping[str, list[A
 def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
     """Return how many operands each site passes to the function.
 
-    Raises Unfit where the sites disagree.
+    Raises Unfit if the sites disagree.
     """
     counts = set[int]()
     for op in chain.from_iterable(sites.values()):
@@ -208,7 +206,7 @@ def argument_places(sites: Mapping[str, Sequence[Any]]) -> int:
 
 
 class Varying(NamedTuple):
-    """Slots that vary in the same way, which one operand takes the place of."""
+    """Slots that vary in the same way, so that one operand replaces them."""
 
     type: Any
     slots: tuple[Slot, ...]  # of the representative
@@ -218,7 +216,7 @@ class Varying(NamedTuple):
 
 
 def _varying(ir: Any, group: Sequence[Member]) -> list[Varying]:
-    """Return what varies in the group, each way of varying once."""
+    """Return the slots that vary in the group, each way of varying once."""
     ways: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     slots_by_member = [member.slots for member in group]
     for place, column in enumerate(zip(*slots_by_member, strict=True)):
@@ -254,7 +252,7 @@ def _varying(ir: Any, group: Sequence[Member]) -> list[Varying]:
 
 
 class _Rewriting:
-    """The first member of a group, becoming the one that is left."""
+    """Rewrites the first member of a group, which is the one that is left."""
 
     def __init__(self, ir: Any, member: Member, varying: Sequence[Varying]) -> None:
         self._ir = ir
@@ -270,7 +268,7 @@ class _Rewriting:
         self._entries: list[tuple[Any, str, int, Any]] = []
 
     def check(self) -> None:
-        """Check that all that varies can be made dynamic; raises Unfit."""
+        """Check that all varying slots can be made dynamic; raises Unfit."""
         for varied in self._varying:
             for slot in varied.slots:
                 self._check_slot(slot)
@@ -296,7 +294,7 @@ class _Rewriting:
     def rewrite(self, places: int) -> None:
         """Give the function its new arguments, and use them.
 
-        They come behind the operands that sites pass.
+        They come after the operands that sites pass.
         """
         block = self._member.function.regions[0].blocks[0]
         arguments, moved = self._arguments(block, places)
@@ -331,7 +329,7 @@ class _Rewriting:
         )
 
     def _take_place(self, slot: Slot, value: Any, moved: Mapping[Any, Any]) -> None:
-        """Note the value that takes the place of a dimension or an array's entry."""
+        """Note the value that replaces a dimension or an array's entry."""
         owner, index = slot.place
         if isinstance(owner, str):
             self._entries.append((slot.op, owner, index, value))
@@ -341,10 +339,11 @@ class _Rewriting:
             self._dims.setdefault(owner, {})[index] = value
 
     def _arguments(self, block: Any, places: int) -> tuple[list[Any], dict[Any, Any]]:
-        """Add the new arguments, and make those behind them anew.
+        """Add the new arguments, and make those after them again.
 
-        Nothing can be inserted. Results go through the arguments behind. Return the new
-        ones in order, and the old ones → those that are made anew.
+        An argument cannot be inserted, so that the later ones have to be made
+        again. Returns the new ones in order, and the old ones → those that are
+        made again.
         """
         behind = list(block.arguments)[places:]
         for varied in self._varying:
@@ -571,7 +570,7 @@ def _merged(
 def _rewrite_site(
     ir: Any, op: Any, member: Member, varying: Sequence[Varying], position: int
 ) -> None:
-    """Launch the one that is left, with what the member had inside."""
+    """Launch the executable that is left, with the values inside of the member."""
     segments = list(op.attributes["operandSegmentSizes"])
     operands = list(op.operands)
     make = ir.Operation.create

@@ -1,4 +1,4 @@
-"""Describe a function by what it stores and what that is computed from.
+"""Describe a function by the values that it stores and by their computation.
 
 Functions of one graph are equal but for names, places and the order of operands.
 """

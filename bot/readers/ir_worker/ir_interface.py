@@ -1,7 +1,7 @@
 """Read what a program takes and gives.
 
-It has public functions, parameters, and what its executables are compiled for. They are
-read from the module at the end of the `flow` phase.
+It has public functions, parameters, and the targets of its executables. They are read
+from the module at the end of the `flow` phase.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ def _types(functions: dict[str, _Function], name: str, side: int) -> list[str]:
 def _type(functions: dict[str, _Function], name: str, side: int, index: int) -> str:
     """Return the type that an argument is imported as, or a result exported as.
 
-    The import may be in the function that an argument is handed to or a result comes
-    from. Where there is none this is the type of the value itself; a buffer view has
-    the type of the source.
+    The import may be in a function that gets the argument, or in one that gives the
+    result. If there is no import, it is the type of the value itself. A buffer view
+    has the type of the source.
     """
     function = functions[name]
     value = function.values[side][index]
@@ -151,7 +151,7 @@ def _parameters(ir: Any, module: Any) -> list[dict[str, str]]:
 
 
 def _targets(ir: Any, module: Any) -> list[dict[str, Any]]:
-    """Return what the devices' executables are compiled for.
+    """Return the targets for which the devices' executables are compiled.
 
     Each is listed once, in the program's order.
     """
@@ -177,9 +177,9 @@ def _targets(ir: Any, module: Any) -> list[dict[str, Any]]:
 
 
 def _picks(ir: Any, module: Any) -> bool:
-    """Return True where the program picks something by an integer.
+    """Return True if the program picks something by an integer.
 
-    The integer may become the place of something in a tensor, or how far another one is
+    The integer may become a place in a tensor, or the distance by which a tensor is
     shifted.
     """
     if collect(ir, module, _BY_PLACE):

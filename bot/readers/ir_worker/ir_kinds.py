@@ -87,9 +87,9 @@ _NAME_PARTS = (
     ("iree_linalg_ext.", "other"),
     ("linalg.", "elementwise"),
 )
-"""For the other named operations of linalg and iree_linalg_ext.
+"""Part of a name → the kind of other named operations of linalg and iree_linalg_ext.
 
-The first of these parts in the name decides.
+The first part that is in the name decides.
 """
 
 _NOT_COUNTED = frozenset(
@@ -109,7 +109,7 @@ _CASTS = frozenset(
     }
 )
 PLAIN = {"use_local_scope": True, "enable_debug_info": False}
-"""Options that print IR so that where it stands says nothing."""
+"""Options that print IR so that its place does not show."""
 
 
 def collect(
@@ -156,7 +156,7 @@ def makers_of(operations: Iterable[Any]) -> dict[Any, Any]:
 
 
 def is_public(function: Any) -> bool:
-    """Return True where others can call the function."""
+    """Return True if others can call the function."""
     visibility = "sym_visibility"
     return (
         visibility not in function.attributes
@@ -170,7 +170,7 @@ def is_linalg(name: str) -> bool:
 
 
 def kinds_of(ir: Any, function: Any) -> set[str]:
-    """Return the kinds of a function's operations; empty where none is known."""
+    """Return the kinds of a function's operations; empty if none is known."""
     operations = collect(ir, function, lambda name: name in _EXACT or is_linalg(name))
     return {_kind_of(ir, op) for op in operations}
 
@@ -240,7 +240,7 @@ class _Generic:
         return "reduction"
 
     def _is_windowed(self) -> bool:
-        """Return True where an input is read at a sum of loops (`d0 * 2 + d3`)."""
+        """Return True if an input is read at a sum of loops (`d0 * 2 + d3`)."""
         for input_map in self.input_maps:
             for result in input_map.results:
                 is_sum = isinstance(result, self.ir.AffineAddExpr)

@@ -16,14 +16,17 @@ from .ir_text import generic, hexadecimal, without_names
 from .ir_walk import Answer, entry_point_of, tops_of
 
 _INT_LIMIT = 1 << 53
-"""`bot.core.record.INT_LIMIT`: a process beside the compiler cannot import the bot."""
+"""The value of `bot.core.record.INT_LIMIT`.
+
+A process beside the compiler cannot import the bot.
+"""
 _DISPATCHES = ("stream.cmd.dispatch", "stream.async.dispatch")
 
 
 def stream(ir: Any, module: Any) -> Answer:
     """Return the executables and their launches.
 
-    The first alternative counts where a launch has several.
+    If a launch has several alternatives, the first one counts.
     """
     executables = collect(ir, module, ("stream.executable",))
     dispatches = collect(ir, module, _DISPATCHES)

@@ -11,7 +11,7 @@ _LINE_CHARACTERS = 160
 
 
 def shortened(text: str, characters: int) -> str:
-    """Return at most so many characters, none of them a control character."""
+    """Return a text without control characters, with at most so many characters."""
     clean = printable(text[: characters + 1])
     if len(clean) <= characters:
         return clean

@@ -1,12 +1,10 @@
 """Read executables for comparison.
 
-The order of reading is fixed, and so is what may differ from others.
-
-An executable is read in the order of its text. What is always compared are its rows:
-operations, their attributes, types without static dimensions, and which values they
-use, by number. What may differ stands in slots: values of constants, where they are
-used, static offsets, static dimensions. Two executables with equal rows have as many
-slots of the same kinds.
+An executable is read in the order of its text. Its rows are always compared:
+operations, their attributes, types without static dimensions, and the numbers of the
+values that they use. Its slots may differ: values of constants, where they are used,
+static offsets and static dimensions. Two executables with equal rows have as many slots
+of the same kinds.
 """
 
 from __future__ import annotations
@@ -46,12 +44,12 @@ _SCALAR_USERS = (
 )
 """Operations whose constant operands are values of the computation.
 
-Those of all others may be shapes.
+Constant operands of all other operations may be shapes.
 """
 
 
 class Slot(NamedTuple):
-    """One thing that may differ."""
+    """A value that may differ between executables."""
 
     # `constant`, `offset`, `dimension`; what no operand can take the place of is
     # `fixed`, a constant that is a shape, or `type`, the type of a constant that has
@@ -67,7 +65,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Member:
-    """One executable that could be folded."""
+    """An executable that can be folded."""
 
     name: str
     entry: str
@@ -95,16 +93,16 @@ class Member:
 
     @property
     def arguments(self) -> list[Any]:
-        """Return what the function takes."""
+        """Return the arguments of the function."""
         return list(self.function.regions[0].blocks[0].arguments)
 
 
 class Unfit(Exception):
-    """An executable, or a group of them, that cannot be folded: why, in one line."""
+    """An executable, or a group of them, cannot be folded; the text is the reason."""
 
 
 def member_of(ir: Any, executable: Any) -> Member:
-    """Read an executable; raises Unfit for one of another form than fusion gives."""
+    """Read an executable; raises Unfit if fusion does not give its form."""
     exports = collect(ir, executable, (EXPORT,))
     functions = collect(ir, executable, (FUNCTION,))
     if (
@@ -135,7 +133,7 @@ def member_of(ir: Any, executable: Any) -> Member:
 def read(ir: Any, module: Any) -> tuple[dict[str, Member], dict[str, str]]:
     """Return the executables that have the form that fusion gives, by name.
 
-    Return as well why the others have not.
+    Returns as well why the others do not.
     """
     members = dict[str, Member]()
     unfit = dict[str, str]()
@@ -158,7 +156,7 @@ def partition(
 
 
 class _Reading:
-    """Rows and slots of one executable, as far as it was read."""
+    """The rows and slots of one executable that were read up to now."""
 
     def __init__(self) -> None:
         self.rows = list[Any]()
@@ -171,9 +169,9 @@ class _Reading:
         self._is_counting = False
 
     def visit(self, op: Any) -> None:
-        """Take in an operation and all inside of it.
+        """Read an operation with all operations inside of it.
 
-        Constants are taken in where they are used.
+        Constants are read at their uses.
         """
         if op.name == CONSTANT:
             self._constants[op.results[0]] = op
@@ -276,7 +274,7 @@ def attributes_of(op: Any) -> list[str]:
 def sizes_in(text: str) -> list[str]:
     """Return the dimensions in the text of a type, as they are written.
 
-    Empty where it has no shape.
+    Empty if it has no shape.
     """
     shape = SHAPE.search(text)
     if shape:

@@ -20,10 +20,10 @@ from .ir_walk import Answer, entry_point_of, tops_of
 
 
 def program(answers: Answers, files: Mapping[str, str]) -> Answer:
-    """Return the answer; one module at a time is in memory.
+    """Return the answer; only one module at a time is in memory.
 
     `files` has the paths of `dispatch_creation` and `stream`, and of `input`,
-    `global_optimization` and `flow` where they exist.
+    `global_optimization` and `flow` if they exist.
     """
     phases: dict[str, str] = {}
     answer: Answer = {

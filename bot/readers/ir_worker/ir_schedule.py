@@ -25,7 +25,7 @@ _IMPORT = "stream.tensor.import"
 _LENT = "iree.abi.transients.size"
 """The key in the reflection of a function whose caller lends it transient memory.
 
-It names the function that says how much.
+Its value is the function that returns the size.
 """
 _MAKES_BUFFERS = (
     _ALLOCA,
@@ -45,9 +45,9 @@ _STEPS = (*_MAKES_BUFFERS, _CALL, _AWAIT, _GIVE_BACK, _VIEW, _STORE)
 
 @dataclass
 class _Buffer:
-    """A piece of memory: its size in bytes, None where only the run tells.
+    """A piece of memory: its size in bytes, and its lifetime as the compiler names it.
 
-    Its lifetime as the compiler names it.
+    The size is None if only the run knows it.
     """
 
     size: int | None
@@ -57,7 +57,7 @@ class _Buffer:
 
 @dataclass
 class _Body:
-    """What one initializer or function does, in its order."""
+    """The steps of one initializer or function, in their order."""
 
     name: str
     initializer: bool
@@ -71,7 +71,7 @@ class _Body:
 
     @property
     def buffers(self) -> list[_Buffer]:
-        """Return the buffers that it makes itself."""
+        """Return the buffers that the body makes itself."""
         buffers = []
         for step in self.steps:
             if not isinstance(step, str) and step[1] > 0:
@@ -107,7 +107,7 @@ def schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
 
 
 def _variable_bytes(bodies: list[_Body]) -> int | None:
-    """Return the bytes of all variables; None where the size of one is unknown."""
+    """Return the bytes of all variables; None if the size of one is unknown."""
     # Of each global the first buffer counts, which later ones replace. Several globals
     # may have parts of one buffer.
     first: dict[str, _Buffer] = {}
@@ -125,8 +125,8 @@ def _lent_bytes(
 ) -> int | None:
     """Return the bytes that the caller lends a function for its transient memory.
 
-    A function of the program says that. None where there is none, or where only a run
-    tells.
+    A function of the program returns them. None if there is no such function, or if
+    only a run knows the size.
     """
     if "iree.reflection" not in top.attributes:
         return None
@@ -140,7 +140,7 @@ def _lent_bytes(
 
 
 class _BodyReading:
-    """Reads what an initializer or a function does, in its order."""
+    """Reads an initializer or a function, step by step."""
 
     def __init__(self, top: Any, constants: Constants, lent_bytes: int | None) -> None:
         initializer = top.name == "util.initializer"
@@ -152,7 +152,7 @@ class _BodyReading:
         self._is_first = True
 
     def visit(self, op: Any) -> None:
-        """Take in the next operation."""
+        """Read the next operation."""
         if len(op.operands):
             buffer = self._buffers.get(op.operands[0])
         else:
@@ -229,9 +229,9 @@ def _lifetime(value: Any) -> str:
 
 
 def _peak(bodies: list[_Body]) -> int:
-    """Return the most that is held at once.
+    """Return the most memory that is held at once.
 
-    Either while it is set up, or then by the function that needs most.
+    That is either during the setup, or later by the function that needs most.
     """
     held_bytes = 0
     peak = 0
@@ -250,9 +250,9 @@ def _peak(bodies: list[_Body]) -> int:
 def _most(
     body: _Body, functions: Mapping[str, _Body], calling: tuple[str, ...] = ()
 ) -> tuple[int, int]:
-    """Return the most that a body holds at once, and what it holds at its end.
+    """Return the most memory that a body holds at once, and the memory at its end.
 
-    Only what is given back is free again.
+    Only memory that is given back is free again.
     """
     live = 0
     peak = 0

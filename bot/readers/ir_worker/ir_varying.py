@@ -1,4 +1,4 @@
-"""Say what varies among executables of one structure.
+"""Describe what varies among executables of one structure.
 
 These are constants, offsets and static shapes.
 """
@@ -20,7 +20,7 @@ from .ir_members import (
 IDENTICAL = "nothing: their functions are identical"  # `bot.core.program.IDENTICAL`
 _VALUE_CHARACTERS = 40
 _FOLLOWING = ("static_sizes", "static_output_shape")
-"""Arrays that the types of operands and results say, too."""
+"""Arrays that follow from the types of operands and results."""
 Draft = tuple[str, Sequence[Member], list[str]]
 
 
@@ -85,9 +85,10 @@ def _varying_lines(labels: Mapping[tuple[str, ...], str]) -> list[str]:
 
 
 def _text_of(slot: Slot) -> str:
-    """Return what stands in a slot.
+    """Return the text of a slot.
 
-    This is the constant's value without its type, the whole array, or the whole shape.
+    It is the constant's value without its type, the whole array, or the whole
+    shape.
     """
     if slot.constant is not None:
         return slot.value.removesuffix(f" : {slot.constant.results[0].type}")

@@ -85,7 +85,7 @@ _NEVER_CONFIGURED = (
     "linalg.index",
     "tensor.empty",
 )
-"""Most operations are of these.
+"""Operations that never have a configuration, which are most of all.
 
 Asking each for its attributes would take most of the time.
 """
@@ -99,16 +99,13 @@ _FORMER_NAME = re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])")
 _FORMER_VMVX = "VMVXDefault"
 """The former spelling of a pipeline's name.
 
-Up to 3.12.0 it began with its backend's: renaming it is no other choice.
+Up to 3.12.0 it began with its backend's. The new spelling is not another choice.
 """
 _DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
 
 
 class IrWorker:
-    """Answers requests with the bindings it is given.
-
-    They are the module `iree.compiler.ir`.
-    """
+    """Answers requests with the given bindings, the module `iree.compiler.ir`."""
 
     def __init__(self, ir: Any) -> None:
         self.ir = ir
@@ -203,9 +200,9 @@ class IrWorker:
 
 
 def _one_line(error: BaseException) -> str:
-    """Return the error as one line, a file in it without its directory.
+    """Return the error as one line, with file names without their directories.
 
-    What the machine refuses is not the program's.
+    Errors that the machine causes are not the program's.
     """
     if isinstance(error, OSError):
         return f"{HERE}{os.path.basename(str(error.filename))}: {error.strerror}"
@@ -263,9 +260,9 @@ def _bits(element: Any) -> int | None:
 
 
 def _constant(value: Any, makers: Mapping[Any, Any]) -> int | None:
-    """Return the value of an element count, None where it is not constant.
+    """Return the value of an element count; None if it is not constant.
 
-    Vscale is 1, the gate's assumption.
+    Vscale is 1, as the gate assumes.
     """
     maker = makers.get(value)
     if maker is None:
@@ -360,7 +357,7 @@ def _bindings(root: str) -> Any:
 
 
 def main(root: str) -> int:
-    """Serve until standard input ends; return 1 where the bindings cannot be imported."""
+    """Serve until standard input ends; return 1 if the bindings cannot be imported."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not end up between the answers
 
