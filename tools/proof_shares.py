@@ -190,7 +190,7 @@ def clustered(report: Report) -> list[list[tuple[CellKey, DispatchDelta]]]:
     clusters: list[list[tuple[CellKey, DispatchDelta]]] = []
     make_cause = clustering._root_cause
 
-    def listed(cause: str, what: Any, members: Sequence[Any], *others: Any) -> Any:
+    def listed(cause: str, what: Any, members: Sequence[Any], **others: Any) -> Any:
         clusters.append(
             [
                 (member.key, member.delta)
@@ -198,7 +198,7 @@ def clustered(report: Report) -> list[list[tuple[CellKey, DispatchDelta]]]:
                 if isinstance(member.delta, DispatchDelta)
             ]
         )
-        return make_cause(cause, what, members, *others)
+        return make_cause(cause, what, members, **others)
 
     with patch.object(clustering, "_root_cause", listed):
         backends = {**report.base.targets, **report.head.targets}
