@@ -8,7 +8,7 @@ nothing about this repository.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,24 +22,13 @@ from bot.config.configuration import (
 from bot.errors import BotError, ConfigError, Interrupted
 from bot.github.services import Services
 from bot.github.sides import wanted_sides
+from bot.study.commits import require_inside
 
 _LOOKED_FOR = f"there is no {' and no '.join(CONFIG_NAMES)} at this commit"
 _HINT = (
     "commit one, which `code-size-bot init` writes; "
     "or set the inputs config: default, base and head to measure the packaged suite"
 )
-
-
-def require_inside(tree: Path, paths: Iterable[Path]) -> None:
-    """Raise ConfigError if a link leads out of the repository.
-
-    A link must not bring files of the machine into diagnostics and reports.
-    """
-    for path in paths:
-        if not path.resolve().is_relative_to(tree.resolve()):
-            raise ConfigError(
-                "leaves the repository", where=str(path), hint="use files of the commit"
-            )
 
 
 @contextmanager
@@ -112,7 +101,7 @@ def configuration_of(
     else:
         name = ""
     if name:
-        require_inside(top, [top / name])
+        require_inside(top, [top / name], "repository")
     return load_config(top / name if name else None, models=models), name
 
 

@@ -18,10 +18,10 @@ from bot.github.configurations import (
     configuration_of,
     named_from_top,
     require_configuration,
-    require_inside,
 )
 from bot.github.services import Services
 from bot.github.sides import Wanted
+from bot.study.commits import require_inside
 from bot.study.prepare import Work
 from bot.study.side_plan import SidePlan
 from bot.system.git import repository_of
@@ -192,7 +192,7 @@ def _open(services: Services, stack: ExitStack, wanted_side: Wanted) -> Opened:
             Path(link) for link in config.places.find_links if not is_address(link)
         ]
         own_models = [model for model in config.models if not is_packaged(model)]
-        require_inside(tree, [*own_models, *templates, *wheels])
+        require_inside(tree, [*own_models, *templates, *wheels], "repository")
     repository = repository_of(tree, services.cancel)
     request = replace(services.request, config=tree / name if name else None)
     return Opened(

@@ -125,13 +125,12 @@ def open_commit(
     brings_configuration = inside.is_file()
     with _named(tree, spec):
         if brings_configuration:
-            _require_inside(tree, [inside])
+            require_inside(tree, [inside], "commit")
         else:
             _copy(path, inside)
         config = load_config(inside)
-        _require_inside(
-            tree, [model for model in config.models if not is_packaged(model)]
-        )
+        own_models = [model for model in config.models if not is_packaged(model)]
+        require_inside(tree, own_models, "commit")
     return Commit(
         spec=spec,
         sha=sha,
@@ -153,12 +152,15 @@ def _copy(source: Path, target: Path) -> None:
         ) from None
 
 
-def _require_inside(tree: Path, paths: Iterable[Path]) -> None:
-    """Raise an error for a link that leads to a file outside the commit."""
+def require_inside(tree: Path, paths: Iterable[Path], noun: str) -> None:
+    """Raise ConfigError for a link that leads out of a tree, which errors call `noun`.
+
+    A link must not bring files of the machine into diagnostics and reports.
+    """
     for path in paths:
         if not path.resolve().is_relative_to(tree.resolve()):
             raise ConfigError(
-                "leaves the commit", where=str(path), hint="use files of the commit"
+                f"leaves the {noun}", where=str(path), hint="use files of the commit"
             )
 
 
