@@ -22,7 +22,7 @@ from bot.core.metrics import (
     unlike,
 )
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.record import Small, Value, certain, difference, spread
+from bot.core.record import Small, Value, certain, difference, shown_sides, spread
 from bot.core.snapshot import UNLISTED, Cell, CellKey, CompileOutcome, Metrics, Snapshot
 
 _TARGET_OPTIONS = ("--iree-hal-target-backends=", "--iree-hal-target-device=")
@@ -194,9 +194,7 @@ class MetricDelta(Small, frozen=True):
     @property
     def sides(self) -> tuple[Value, Value]:
         """Return base and head as reports show them."""
-        if self.seen is None:
-            return self.base, self.head
-        return spread(self.seen[0]), spread(self.seen[1])
+        return shown_sides(self.base, self.head, self.seen)
 
     @property
     def change(self) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from bot.core.metrics import METRIC_BY_ID, Metric
-from bot.core.record import Small, Value, spread
+from bot.core.record import Small, Value, shown_sides
 from bot.core.snapshot import CellKey, Failure
 
 Level = Literal["warn", "fail"]
@@ -62,9 +62,7 @@ class Finding(Small, frozen=True):
     @property
     def sides(self) -> tuple[Value, Value]:
         """Return base and head as reports show them."""
-        if self.seen is None:
-            return self.base, self.head
-        return spread(self.seen[0]), spread(self.seen[1])
+        return shown_sides(self.base, self.head, self.seen)
 
     @property
     def quantity(self) -> Metric:

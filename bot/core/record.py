@@ -63,6 +63,17 @@ def spread(values: Iterable[int]) -> Value:
     return Spread(ordered[0], ordered[-1])
 
 
+def shown_sides(
+    base: int | None,
+    head: int | None,
+    seen: tuple[tuple[int, ...], tuple[int, ...]] | None,
+) -> tuple[Value, Value]:
+    """Return base and head as reports show them: a range if several values were seen."""
+    if seen is None:
+        return base, head
+    return spread(seen[0]), spread(seen[1])
+
+
 def ends(value: int | Spread) -> tuple[int, int]:
     """Return the smallest and the largest that it may be."""
     if isinstance(value, Spread):
