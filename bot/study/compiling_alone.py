@@ -19,6 +19,7 @@ from bot.core.reading import UNSPEAKABLE, EntryPoint
 from bot.core.snapshot import Failure
 from bot.errors import MalformedBinary
 from bot.system.files import temporary_directory, whole_or_nothing
+from bot.system.pipes import Keeping
 from bot.system.processes import run
 
 SOURCES, CONFIGURATIONS, TARGETS = PHASES = (
@@ -164,6 +165,7 @@ def run_in(
     arguments: Sequence[str],
     directory: Path,
     stdin: Path | None,
+    keeping: Keeping | None = None,
 ) -> Failure | None:
     """Run the compiler, or a program beside it, in a directory.
 
@@ -171,6 +173,8 @@ def run_in(
 
     The program leaves its temporary files in `tmp` of the directory. Raises OSError if
     it cannot be started.
+
+    `keeping`: which of its output is kept; without it, all but dumped IR.
     """
     temporary = directory / "tmp"
     temporary.mkdir(exist_ok=True)
@@ -181,7 +185,7 @@ def run_in(
         cwd=directory,
         environment={"TMPDIR": str(temporary)},
         timeout_seconds=setup.session.timeout_seconds,
-        keeping=Undumped(),
+        keeping=keeping or Undumped(),
     )
     if outcome.ok:
         return None

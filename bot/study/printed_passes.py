@@ -17,7 +17,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bot.compiler.compiling import CompileSetup
-from bot.compiler.diagnostics import failure
 from bot.compiler.static_library import make_room_for_library
 from bot.compiler.toolchain import UNTHREADED
 from bot.core.snapshot import Dispatch
@@ -31,10 +30,10 @@ from bot.study.compiling_alone import (
     dump_options,
     function_points,
     point_named,
+    run_in,
 )
 from bot.system.files import temporary_directory
 from bot.system.pipes import Keeping
-from bot.system.processes import run
 
 _ALONE = ("--compile-from=executable-sources", "--compile-mode=hal-executable")
 _ELIDED = "--mlir-elide-elementsattrs-if-larger=8"
@@ -180,20 +179,18 @@ def compile_printing(
     keeping: Keeping = bytes,
 ) -> str:
     """Compile to `directory`; why that failed, empty if it did not."""
-    (directory / "tmp").mkdir()
     make_room_for_library(flags, directory)
-    outcome = run(
-        [str(setup.toolchain.binary), "-", *flags, "-o", _OUTPUT],
-        cancel=setup.session.cancel,
+    failed = run_in(
+        setup,
+        program=setup.toolchain.binary,
+        arguments=("-", *flags, "-o", _OUTPUT),
+        directory=directory,
         stdin=source,
-        cwd=directory,
-        environment={"TMPDIR": str(directory / "tmp")},
-        timeout_seconds=setup.session.timeout_seconds,
         keeping=keeping,
     )
-    if outcome.ok:
+    if failed is None:
         return ""
-    return failure(outcome, setup.session.timeout_seconds).first_line
+    return failed.first_line
 
 
 def _is_same(row: Dispatch, directory: Path) -> bool | None:
