@@ -91,7 +91,8 @@ def _other(cell: Cell, number: int, side: str) -> Cell:
     digest = hashlib.sha256(f"{side} {key}".encode()).hexdigest()
     return replace(
         cell,
-        key=key,
+        model=key.model,
+        target=key.target,
         metrics=metrics,
         artifact_digest=digest,
         parts=parts,

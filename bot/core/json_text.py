@@ -163,9 +163,10 @@ class _TwiceError(Exception):
 
 
 def _require_single(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) == len(pairs):
+        return
     counts = Counter(key for key, _ in pairs)
-    if len(counts) < len(pairs):
-        raise _TwiceError(counts.most_common(1)[0][0])
+    raise _TwiceError(counts.most_common(1)[0][0])
 
 
 def require_single_keys(text: bytes | str, where: str, hint: str = "") -> None:
