@@ -49,7 +49,6 @@ from bot.show.blocks import (
     section,
     strong,
 )
-from bot.show.deduplication import folded_shares, folded_words
 from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import (
@@ -62,6 +61,7 @@ from bot.show.filters import (
     sides,
     signed,
 )
+from bot.show.folded_shares import folded_shares, folded_words
 from bot.show.renderers import data_element, write_answer
 from bot.show.slow_growth import growth_section
 from bot.show.why import cause_words

@@ -61,7 +61,7 @@ from bot.show.blocks import (
 from bot.show.changed_builds import changed_builds
 from bot.show.changes import changes, compiler_name
 from bot.show.compared import baseline_words, compared, reproduce
-from bot.show.deduplication import deduplication_table, folded_line
+from bot.show.deduplication_table import deduplication_table
 from bot.show.escape import clean, clip, is_link
 from bot.show.facts import (
     NAME_LIMIT,
@@ -75,6 +75,7 @@ from bot.show.facts import (
 from bot.show.failures import failed_builds, unmeasured
 from bot.show.filters import amount, plural, share
 from bot.show.fit import left_out
+from bot.show.folded_line import folded_line
 from bot.show.grid import grid_blocks
 from bot.show.headline import headline
 from bot.show.measures import measures_table
