@@ -20,19 +20,10 @@ from bot.core.findings import Finding
 from bot.core.metrics import METRIC_BY_ID, METRICS, own_metrics
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
-from bot.show.alarms import (
-    ACCEPTED,
-    BROKEN,
-    OVER,
-    UNCONFIRMED,
-    WARNED,
-    AlarmGroup,
-    accepted_words,
-    alarm_table,
-    alarms,
-    findings,
-    grown_words,
-)
+from bot.show.acceptances import accepted_words, grown_words
+from bot.show.alarm_rows import UNCONFIRMED
+from bot.show.alarm_table import alarm_table
+from bot.show.alarms import ACCEPTED, BROKEN, OVER, WARNED, AlarmGroup, alarms
 from bot.show.blocks import (
     Block,
     Fold,
@@ -74,6 +65,7 @@ from bot.show.facts import (
 )
 from bot.show.failures import failed_builds, unmeasured
 from bot.show.filters import amount, plural, share
+from bot.show.findings import findings
 from bot.show.fit import left_out
 from bot.show.folded_line import folded_line
 from bot.show.grid import grid_blocks
