@@ -58,9 +58,8 @@ def growth_section(growths: Sequence[Growth]) -> Block:
 
 
 def _is_known(metric: str, growths: Sequence[Growth]) -> bool:
-    return any(
-        metric in growth.metrics and growth.metrics[metric].builds for growth in growths
-    )
+    metrics = [growth.metrics.get(metric) for growth in growths]
+    return any(grown is not None and grown.builds for grown in metrics)
 
 
 def _row(metric: str, growths: Sequence[Growth]) -> Row:
