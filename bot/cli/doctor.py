@@ -40,9 +40,8 @@ def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     """
     from bot.config.configuration import CONFIG_NAMES
 
-    config_file = next(
-        (Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None
-    )
+    paths = map(Path, CONFIG_NAMES)
+    config_file = next(filter(Path.is_file, paths), None)
     checks = [*_tools(cancel), *_sources(cancel), *_optional()]
     checks.append(_loaded("default suite", None, "install the bot again"))
     # The action would take this file if this directory was the top of the repository

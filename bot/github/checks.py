@@ -159,10 +159,9 @@ def _output(check: CheckRun, start: int) -> dict[str, Any]:
             return text
         return data[: size_bytes - len("…".encode())].decode("utf-8", "ignore") + "…"
 
-    return {
-        "title": clip(check.title, MAX_TITLE_BYTES),
-        "summary": clip(check.summary, MAX_SUMMARY_BYTES),
-        "annotations": [
+    annotations = []
+    for annotation in check.annotations[start : start + ANNOTATIONS_A_CALL]:
+        annotations.append(
             {
                 "path": annotation.path,
                 "start_line": annotation.line,
@@ -171,6 +170,9 @@ def _output(check: CheckRun, start: int) -> dict[str, Any]:
                 "title": clip(annotation.title, MAX_TITLE_BYTES),
                 "message": clip(annotation.message, MAX_MESSAGE_BYTES),
             }
-            for annotation in check.annotations[start : start + ANNOTATIONS_A_CALL]
-        ],
+        )
+    return {
+        "title": clip(check.title, MAX_TITLE_BYTES),
+        "summary": clip(check.summary, MAX_SUMMARY_BYTES),
+        "annotations": annotations,
     }

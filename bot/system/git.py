@@ -121,7 +121,9 @@ class Git:
 
         Raises InputError if there is no git.
         """
-        options = [word for setting in _SETTINGS for word in ("-c", setting)]
+        options = list[str]()
+        for setting in _SETTINGS:
+            options += ("-c", setting)
         secret = self._auth.environment if self._auth else {}
         try:
             return run(
@@ -342,18 +344,15 @@ class Git:
         head = self(*command, "refs/remotes/origin/HEAD")
         if head.ok:
             return head.output.strip().removeprefix("origin/")
-        places = (
-            (place, name)
-            for name in ("main", "master")
-            for place in ("heads", "remotes/origin")
-        )
-        existing = (
-            name
-            for place, name in places
-            if self("show-ref", "--verify", "--quiet", f"refs/{place}/{name}").ok
-        )
+        options = ("--verify", "--quiet")
+        for name in ("main", "master"):
+            for place in ("heads", "remotes/origin"):
+                if self("show-ref", *options, f"refs/{place}/{name}").ok:
+                    return name
         current = self(*command, "HEAD")
-        return next(existing, current.output.strip() if current.ok else "")
+        if current.ok:
+            return current.output.strip()
+        return ""
 
     def parents(self, sha: str) -> tuple[str, ...]:
         """Return the parents that a commit names, which need not be here.
@@ -361,9 +360,11 @@ class Git:
         A shallow clone may end before them.
         """
         header = self.text("cat-file", "commit", sha).partition("\n\n")[0].splitlines()
-        return tuple(
-            line[len("parent ") :] for line in header if line.startswith("parent ")
-        )
+        parents = []
+        for line in header:
+            if line.startswith("parent "):
+                parents.append(line.removeprefix("parent "))
+        return tuple(parents)
 
     def ancestors(self, sha: str, limit: int) -> tuple[str, ...]:
         """Return the first parents of a commit, nearest first, at most `limit`.
@@ -418,11 +419,11 @@ class Git:
         except InputError:
             return {}
         listed = [row.partition("\t") for row in rows]
-        return {
-            sha: ref.removeprefix("refs/tags/").removesuffix("^{}")
-            for sha, _, ref in listed
-            if ref
-        }
+        tags = {}
+        for sha, _, ref in listed:
+            if ref:
+                tags[sha] = ref.removeprefix("refs/tags/").removesuffix("^{}")
+        return tags
 
     def touched(self, older: str, newer: str) -> list[str]:
         """Return the paths of the files that differ between two commits.
