@@ -13,7 +13,7 @@ from bot.errors import BotError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bot.system.processes import Cancel
+    from bot.system.cancel import Cancel
 
 EXAMPLES = ("code-size-bot doctor", "code-size-bot doctor 3.13.0")
 _NEEDED_FREE_BYTES = 2 << 30

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from bot.core.snapshot import SourceInfo
 from bot.errors import InputError, NetworkError
+from bot.system.cancel import Cancel
 from bot.system.credentials import Credentials
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel, Outcome, run
+from bot.system.processes import Outcome, run
 
 TIMEOUT_SECONDS = 900
 _SETTINGS = (

@@ -20,8 +20,8 @@ from bot.store.data_branch import DataBranch
 from bot.store.entries import path_of
 from bot.store.git_refusals import LOST_A_RACE
 from bot.store.rewritten_branch import rewritten_branch
+from bot.system.cancel import Cancel
 from bot.system.git import Git
-from bot.system.processes import Cancel
 
 BRANCH = "refs/heads/code-size-data"
 SNAPSHOT = snapshot("3.13.0", models=("gpt2_f32_dyn",))
