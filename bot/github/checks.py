@@ -124,8 +124,12 @@ def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
         # Ids grow with time. What a job or another app calls by the same name has
         # another external id.
         in_order = sorted(_checks(hub, head_sha, name), key=lambda check: check.id)
-    matches = [_OURS.fullmatch(check.external_id or "") for check in in_order]
-    return {int(match["pull"]): _result(match) for match in matches if match}
+    own_results = {}
+    for check in in_order:
+        match = _OURS.fullmatch(check.external_id or "")
+        if match:
+            own_results[int(match["pull"])] = _result(match)
+    return own_results
 
 
 def _result(match: re.Match[str]) -> Result:

@@ -228,9 +228,10 @@ def grid_blocks(facts: Facts, width: int, count: int) -> Iterator[Block]:
             table_rows.append((name_cell(model), *map(_cell_phrase, cells)))
         yield Table(("model", *headers), listed(table_rows, "model"), small=True)
     legend = " · ".join(f"{symbol} {meaning}" for symbol, meaning in grid.legend)
-    names = joined(
-        [phrase(code(short), " is ", code(full)) for short, full in grid.names], ", "
-    )
+    name_phrases = []
+    for short, full in grid.names:
+        name_phrases.append(phrase(code(short), " is ", code(full)))
+    names = joined(name_phrases, ", ")
     if names:
         names = phrase(". Short names: ", names)
     yield Sentence(phrase(legend, names), small=True)

@@ -191,4 +191,6 @@ def _ways(facts: Facts, total: Total) -> Iterator[str]:
         counts[f"of {plural(facts.planned, 'build')} bit-identical"] = identical
         counts["equal in every metric"] = facts.count("same") - identical - unsure
     counts["already failing on base"] = facts.count("broken")
-    return (f"{count:,} {label}" for label, count in counts.items() if count)
+    for label, count in counts.items():
+        if count:
+            yield f"{count:,} {label}"

@@ -21,6 +21,7 @@ from bot.show.history_words import (
     ARTIFACT,
     gap_words,
     metric_label,
+    reason_words,
     shown_name,
     varying_words,
 )
@@ -147,8 +148,7 @@ def _chart_cell(facts: HistoryFacts, key: CellKey) -> dict[str, Any]:
 def _point_text(facts: HistoryFacts, name: str, cell: Cell, move: Move | None) -> str:
     if not cell.measured:
         return gap_words(cell)
-    reasons = (*facts.why(name, move), varying_words(cell))
-    return "; ".join(clean(reason) for reason in reasons if reason)
+    return reason_words((*facts.why(name, move), varying_words(cell)))
 
 
 def _runs(values: Iterable[object]) -> list[object]:
@@ -158,5 +158,5 @@ def _runs(values: Iterable[object]) -> list[object]:
     """
     runs = list[object]()
     for value, run in groupby(values):
-        runs += [sum(1 for _ in run), value]
+        runs += [len(list(run)), value]
     return runs

@@ -20,7 +20,7 @@ from bot.show.blocks import (
     listed,
     phrase,
 )
-from bot.show.escape import clean, clip
+from bot.show.escape import clip
 from bot.show.facts import NAME_LIMIT
 from bot.show.filters import UNKNOWN, amount, plural, relative, sides
 from bot.show.folded_shares import folded_words
@@ -30,6 +30,7 @@ from bot.show.history_words import (
     change_words,
     gap_words,
     metric_label,
+    reason_words,
     varying_words,
 )
 
@@ -176,5 +177,5 @@ def _release(
     return (
         phrase(name),
         *values,
-        phrase(clip("; ".join(clean(reason) for reason in reasons if reason), _WHY)),
+        phrase(clip(reason_words(reasons), _WHY)),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bot.core.delta import seen_values
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.snapshot import Cell
@@ -41,6 +43,11 @@ def varying_words(cell: Cell) -> str:
     if sizes:
         return f"non-deterministic: the same command gives {sizes}"
     return ""
+
+
+def reason_words(reasons: Iterable[str]) -> str:
+    """Return the reasons that are not empty, as one text."""
+    return "; ".join(map(clean, filter(None, reasons)))
 
 
 def shown_name(text: str) -> str:

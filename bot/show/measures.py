@@ -104,8 +104,9 @@ def measures_table(facts: Facts) -> tuple[Table, Phrase]:
     has_sum = len(changed) > 1
     if has_sum:
         rows.append(_sum_row(facts))
-    sizes = [measures.size for measures in changed]
-    is_partial = any(0 < size.cells < size.planned for size in sizes)
+    is_partial = False
+    for measures in changed:
+        is_partial |= 0 < measures.size.cells < measures.size.planned
     headers = [
         "target (builds compared)" if is_partial else "target",
         "code size",

@@ -22,8 +22,12 @@ def scrubbed_environment(extra: Mapping[str, str] | None = None) -> dict[str, st
 
     It never has a token of GitHub.
     """
-    environment = {
-        name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ
-    }
-    added = {name: value for name, value in (extra or {}).items() if not is_token(name)}
-    return {**environment, "LC_ALL": "C", **added}
+    environment = {}
+    for name in _KEPT_VARIABLES:
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    environment["LC_ALL"] = "C"
+    for name, value in (extra or {}).items():
+        if not is_token(name):
+            environment[name] = value
+    return environment

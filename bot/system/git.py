@@ -71,9 +71,12 @@ def first_line(output: str, *marks: str) -> str:
 
     It is the line that begins with `fatal:` or `error:`, else the first one.
     """
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith(("fatal:", "error:", *marks))]
-    return (errors or lines or ["no message"])[0]
+    first = ""
+    for line in map(str.strip, output.splitlines()):
+        if line.startswith(("fatal:", "error:", *marks)):
+            return line
+        first = first or line
+    return first or "no message"
 
 
 def _shortened_commit(ref: str) -> InputError:
@@ -411,17 +414,19 @@ class Git:
         rows = self.text(
             "for-each-ref", f"--format={fields}", "--sort=creatordate", "refs/tags"
         ).splitlines()
-        named = [row.rpartition(" ") for row in rows]
-        local = {shas.split()[-1]: name for shas, _, name in named}
+        local = {}
+        for row in rows:
+            shas, _, name = row.rpartition(" ")
+            local[shas.split()[-1]] = name
         if local or not self.has_remote():
             return local
         try:
             rows = self.text("ls-remote", "--tags", "origin").splitlines()
         except InputError:
             return {}
-        listed = [row.partition("\t") for row in rows]
         tags = {}
-        for sha, _, ref in listed:
+        for row in rows:
+            sha, _, ref = row.partition("\t")
             if ref:
                 tags[sha] = ref.removeprefix("refs/tags/").removesuffix("^{}")
         return tags
