@@ -18,8 +18,8 @@ from real_compilers import session_cache
 
 from bot.compiler.toolchain import resolve
 from bot.running.runner import Runtime, installed
+from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -37,8 +37,8 @@ from bot.core.snapshot import CellKey, Snapshot
 from bot.show.comment import write_snapshot
 from bot.show.progress import MeasureProgress
 from bot.study.prepare import Request, Work
+from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
 
 COMPILER = "3.13.0"
 QUICK = Path("configs/quick.yml")

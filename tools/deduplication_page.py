@@ -16,9 +16,9 @@ from bot.core.deduplication import EXECUTABLES, REGIONS, deduplication_of
 from bot.core.delta import value_of
 from bot.core.snapshot import Cell, Snapshot
 from bot.core.snapshot_json import from_json
-from bot.show.deduplication import folded_words
 from bot.show.escape import md_code
 from bot.show.filters import UNKNOWN, amount, plural
+from bot.show.folded_shares import folded_words
 
 PART = "deduplication"
 PAGE = ROOT / "docs" / "fold.md"

@@ -28,8 +28,8 @@ from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import snapshot_lines
 from bot.study.prepare import Request, Work
 from bot.study.tracing import traced
+from bot.system.cancel import Cancel
 from bot.system.defaults import cores, default_cache
-from bot.system.processes import Cancel
 
 OLD = "3.11.0"
 NEW = "3.13.0"

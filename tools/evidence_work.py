@@ -22,8 +22,8 @@ from pathlib import Path
 from places import ROOT
 
 from bot.compiler.toolchain import resolve
+from bot.system.cancel import Cancel
 from bot.system.defaults import cores, default_cache
-from bot.system.processes import Cancel
 
 SUITES = {
     "quick": ROOT / "configs" / "quick.yml",

@@ -24,14 +24,11 @@ from bot.show.blocks import Phrase, Table
 from bot.show.escape import md_cell, md_code
 from bot.show.filters import plural
 from bot.show.growth import growth_answers, growth_tables
-from bot.show.lab import (
-    answers,
-    beyond_stack,
-    differences,
-    remarks,
-    tables,
-    unmeasured,
-)
+from bot.show.lab_answers import answers, differences
+from bot.show.lab_remarks import remarks
+from bot.show.lab_stack import beyond_stack
+from bot.show.lab_tables import tables
+from bot.show.lab_unmeasured import unmeasured
 from bot.show.renderers import md_words
 from bot.show.times import time_tables
 

@@ -31,8 +31,8 @@ from bot.core.baseline import Entry
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.snapshot_json import from_json
 from bot.store.data_branch import DataBranch
+from bot.system.cancel import Cancel
 from bot.system.git import Git
-from bot.system.processes import Cancel
 
 # A child's own peak is in /proc: what the kernel tells the parent is never below the
 # parent's own.

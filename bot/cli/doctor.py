@@ -13,7 +13,7 @@ from bot.errors import BotError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bot.system.processes import Cancel
+    from bot.system.cancel import Cancel
 
 EXAMPLES = ("code-size-bot doctor", "code-size-bot doctor 3.13.0")
 _NEEDED_FREE_BYTES = 2 << 30
@@ -40,9 +40,8 @@ def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     """
     from bot.config.configuration import CONFIG_NAMES
 
-    config_file = next(
-        (Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None
-    )
+    paths = map(Path, CONFIG_NAMES)
+    config_file = next(filter(Path.is_file, paths), None)
     checks = [*_tools(cancel), *_sources(cancel), *_optional()]
     checks.append(_loaded("default suite", None, "install the bot again"))
     # The action would take this file if this directory was the top of the repository

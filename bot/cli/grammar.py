@@ -14,7 +14,7 @@ from bot.cli.help import HelpFormatter
 
 if TYPE_CHECKING:
     from bot.cli.showing import TerminalShow
-    from bot.system.processes import Cancel
+    from bot.system.cancel import Cancel
 
 _FLAGS = "--flags"  # the option whose values begin with dashes themselves
 _MISSING = "the following arguments are required: "

@@ -69,9 +69,11 @@ def run(arguments: Arguments) -> None:
     git = Git(root, arguments.cancel)
     offer = discover(root, git)
     branch = git.default_branch() or "main"
-    config = next(
-        (name for name in CONFIG_NAMES if os.path.lexists(root / name)), CONFIG_NAMES[0]
-    )
+    config = CONFIG_NAMES[0]
+    for name in CONFIG_NAMES:
+        if os.path.lexists(root / name):
+            config = name
+            break
     texts = {config: configuration(root, config, offer)}
     for file in _workflow_files(arguments):
         texts[f".github/workflows/{file}"] = workflow(file, branch, action)

@@ -17,8 +17,9 @@ from bot.show.views import ask_for
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Request, Work, require_writable
 from bot.study.specs import named_file
+from bot.system.cancel import Cancel
 from bot.system.files import sweep_temporary
-from bot.system.processes import Cancel, require_none_left
+from bot.system.guard import require_none_left
 from bot.system.tokens import require_no_token
 
 _NOTHING = "no-verdict"

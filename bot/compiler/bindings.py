@@ -13,7 +13,8 @@ from pathlib import Path
 from bot.compiler.bindings_python import NO_BYTE_CODE
 from bot.compiler.toolchain import Toolchain
 from bot.core.this_machine import here
-from bot.system.processes import Cancel, Worker
+from bot.system.cancel import Cancel
+from bot.system.worker import Worker
 
 IR_WORKER = Path(__file__).parents[1] / "readers" / "ir_worker" / "ir_worker.py"
 """The script that runs beside MLIR bindings; it is never imported here."""

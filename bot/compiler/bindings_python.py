@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from bot.compiler.compiler_digest import NATIVE_BINARY
-from bot.system.processes import Cancel, run
+from bot.system.cancel import Cancel
+from bot.system.processes import run
 
 _LOADS = (
     "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['numpy'] = None; import"

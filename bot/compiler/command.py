@@ -56,6 +56,7 @@ from bot.core.spec import (
     names_commit,
 )
 from bot.errors import CompilerUnavailable, InputError
+from bot.system.cancel import Cancel
 from bot.system.confined import PLACE, confined, has_namespaces, isolation
 from bot.system.files import (
     MOST_READ_BYTES,
@@ -64,7 +65,7 @@ from bot.system.files import (
     require_bounded,
     temporary_directory,
 )
-from bot.system.processes import Cancel, run
+from bot.system.processes import run
 from bot.system.trees import files_below, printable, require_utf8
 
 OUT = "out"

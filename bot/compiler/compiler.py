@@ -13,7 +13,8 @@ from typing import Protocol
 
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
-from bot.system.processes import Cancel, Meter
+from bot.system.cancel import Cancel
+from bot.system.meter import Meter
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ from bot.core.json_text import canonical, parse_json
 from bot.core.snapshot import Failure
 from bot.core.this_machine import here
 from bot.errors import InputError
+from bot.system.cancel import Cancel
 from bot.system.files import read_bounded, temporary_directory
-from bot.system.processes import Cancel, run
+from bot.system.processes import run
 
 _WORKER = Path(__file__).parents[1] / "readers" / "options_worker.py"
 _MOST_BYTES = 1 << 24

@@ -14,8 +14,8 @@ from packaging.version import InvalidVersion, Version
 
 from bot.compiler.wheels import pip
 from bot.core.spec import Places
+from bot.system.cancel import Cancel
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel
 
 _PATIENCE_SECONDS = 120
 # What pip's log says of a place that gave no list of files.

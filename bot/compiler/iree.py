@@ -28,8 +28,8 @@ from bot.compiler.toolchain import Toolchain
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import CompilerInfo, Failure
 from bot.errors import UsageError
+from bot.system.cancel import Cancel
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from pathlib import Path
 from bot.compiler.diagnostics import unknown_option
 from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.errors import CompilerUnavailable
-from bot.system.processes import Cancel, Outcome, run
+from bot.system.cancel import Cancel
+from bot.system.processes import Outcome, run
 
 TRIVIAL = """module {
   func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {

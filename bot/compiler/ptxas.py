@@ -22,8 +22,9 @@ from bot.compiler.machine_limits import blamed, require_room
 from bot.core.backends import NVIDIA
 from bot.core.reading import Assembled, PtxModule
 from bot.core.this_machine import here
+from bot.system.cancel import Cancel
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel, Outcome, run
+from bot.system.processes import Outcome, run
 
 PACKAGE = "nvidia-cuda-nvcc-cu12"
 HOW_TO_GET_IT = "pip install 'code-size-bot[cuda]'"

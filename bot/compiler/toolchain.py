@@ -35,7 +35,8 @@ from bot.core.spec import (
 )
 from bot.core.this_machine import here
 from bot.errors import CompilerUnavailable
-from bot.system.processes import Cancel, Outcome, run
+from bot.system.cancel import Cancel
+from bot.system.processes import Outcome, run
 
 UNTHREADED = (  # Whole compiles fill the cores, so that threads inside one only cost
     "--mlir-disable-threading"

@@ -32,8 +32,9 @@ from bot.compiler.storage import filled
 from bot.compiler.unpacked import digests_of, held, write_list
 from bot.core.spec import NIGHTLY, PROJECT, Places, full_version, without_secrets
 from bot.errors import CompilerUnavailable, OutputError
+from bot.system.cancel import Cancel
 from bot.system.files import hashed, open_to_others, temporary_directory
-from bot.system.processes import Cancel, Outcome, run
+from bot.system.processes import Outcome, run
 
 _LARGEST_UNPACKED_BYTES = 4 << 30
 NIGHTLIES_HINT = (

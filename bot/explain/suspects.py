@@ -31,9 +31,9 @@ from bot.core.snapshot import Snapshot
 from bot.core.trace import REGION
 from bot.errors import BotError, InputError, Interrupted
 from bot.explain.knobs import PIPELINE, turned
+from bot.system.cancel import Cancel
 from bot.system.files import whole_or_nothing
 from bot.system.git import Git
-from bot.system.processes import Cancel
 
 LLVM = "third_party/llvm-project"
 LLVM_ITSELF = "LLVM"

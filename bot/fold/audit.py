@@ -22,13 +22,14 @@ The members of each kind have less in common than those of the kind before.
 """
 
 FoldKind = Annotated[str, msgspec.Meta(pattern=rf"\A({'|'.join(FOLD_KINDS)})\Z")]
+FOLDED = "folded"
 FAILED = "failed"
 """The state of a cell whose artifact or program could not be read.
 
 `note` has the reason.
 """
 FoldState = Annotated[
-    str, msgspec.Meta(pattern=rf"\A(folded|nothing-to-fold|unsupported|{FAILED})\Z")
+    str, msgspec.Meta(pattern=rf"\A({FOLDED}|nothing-to-fold|unsupported|{FAILED})\Z")
 ]
 
 

@@ -132,13 +132,11 @@ def fold_best(audited: Audited, attempts: Attempts, banned: Collection[Group]) -
     grouped: set[str] = set()
     for level in groups.groups.values():
         grouped.update(*level)
-    families = [
-        LeftFamily(
-            family.kind, family.members, _why(family.kind, family.members, groups)
-        )
-        for family in audited.cell.families
-        if grouped.isdisjoint(family.members)
-    ]
+    families = []
+    for family in audited.cell.families:
+        if grouped.isdisjoint(family.members):
+            left_why = _why(family.kind, family.members, groups)
+            families.append(LeftFamily(family.kind, family.members, left_why))
     audited.best = result.attempt
     audited.left = (*result.left, *families)
 
@@ -218,12 +216,9 @@ def audited(work: Work, max_slowdown: float | None, *, runs: bool) -> FoldAudit:
         )
         planned = {cell.key: cell for cell in plan.cells}
         audits = _all(tools, [(planned[cell.key], cell) for cell in side.cells], work)
-        by_model = [
-            list(audits_of_model)
-            for _, audits_of_model in groupby(
-                audits, lambda audited: audited.cell.key.model
-            )
-        ]
+        by_model = []
+        for _, group in groupby(audits, lambda audited: audited.cell.key.model):
+            by_model.append(list(group))
         if runtime is None:
             reason = MISSING if runs else NOT_ASKED
             for audit in audits:
@@ -280,10 +275,10 @@ def _all(
             news = f"{plural(len(audited.groups), 'group')} folded"
         work.show.say(f"{cell.key}: {news}")
 
-    tasks = [
-        Task(planned.cost, f"fold {cell.key}", partial(run, planned, cell))
-        for planned, cell in cells
-    ]
+    tasks = []
+    for planned, cell in cells:
+        fold_cell_of = partial(run, planned, cell)
+        tasks.append(Task(planned.cost, f"fold {cell.key}", fold_cell_of))
     with work.show.progress() as progress:
         progress.stage("folding", len(tasks), "build")
         run_all(
@@ -351,9 +346,8 @@ def _price(audit: Audited, max_slowdown: float | None, work: Work) -> None:
             price=bench.price,
             max_slowdown=max_slowdown,
         )
-        audit.left += tuple(
-            left(bench.attempts.groups, group, reason) for group, reason in dear.items()
-        )
+        for group, reason in dear.items():
+            audit.left += (left(bench.attempts.groups, group, reason),)
         if audit.best is not best:
             _compared(audit, work)
     known_price = price if isinstance(price, Price) else None
@@ -424,16 +418,17 @@ def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
     cell = next(
         (audit for audit in audits if audit.attempts is not None), audits[0]
     ).cell
-    folded = [
-        audited.executables.after
-        for audited in cells
-        if audited.model == cell.key.model and audited.equal is not False
-    ]
+    folded = list[int]()
+    for audited in cells:
+        after = audited.executables.after
+        is_right = audited.model == cell.key.model and audited.equal is not False
+        if is_right and after is not None:
+            folded.append(after)
     return FoldModel(
         model=cell.key.model,
         regions=cell.value("dispatch_regions") if cell.measured else None,
         today=cell.value("executables") if cell.measured else None,
-        folded=min((number for number in folded if number is not None), default=None),
+        folded=min(folded, default=None),
     )
 
 

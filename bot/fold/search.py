@@ -50,12 +50,11 @@ def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Sear
         whys = {**failed, **whys}
         tried.append(working)
     best, without = gaining(choices(groups, tried), attempt, groups.elements)
-    folded = {name for group in best.groups for name in group}
-    whys = {
-        group: reason
-        for group, reason in {**without, **whys}.items()
-        if not folded.issuperset(group)
-    }
+    folded = set[str]().union(*best.groups)
+    whys = {**without, **whys}
+    for group in [*whys]:
+        if folded.issuperset(group):
+            del whys[group]
     spoken = folded.union(*whys)
     for group in chain.from_iterable(levels):
         if spoken.isdisjoint(group):
@@ -189,13 +188,14 @@ def choices(groups: Groups, tried: Sequence[Attempt]) -> list[Choice]:
         entries = [UNSPEAKABLE.sub("_", groups.entries[name]) for name in members]
         ways = dict[tuple[Group, ...], int | None]()
         for size, attempt in zip(sizes, tried, strict=True):
-            inside = tuple(
-                group for group in attempt.groups if set(group) <= set(members)
-            )
+            groups_inside = []
+            for group in attempt.groups:
+                if set(group) <= set(members):
+                    groups_inside.append(group)
+            inside = tuple(groups_inside)
             # of those entry points that are left
-            ways.setdefault(
-                inside, _total([size[name] for name in entries if name in size])
-            )
+            entry_sizes = [size[name] for name in entries if name in size]
+            ways.setdefault(inside, _total(entry_sizes))
         apart_bytes = ways.pop(())
         ordered = sorted(ways, key=lambda way: (ways[way] is None, ways[way] or 0))
         least_bytes = ways[ordered[0]]
@@ -236,8 +236,14 @@ def _joined(tried: Sequence[Attempt]) -> list[set[str]]:
     joined: list[set[str]] = []
     for attempt in tried:
         for group in attempt.groups:
-            touching = [names for names in joined if not names.isdisjoint(group)]
-            joined = [names for names in joined if names not in touching]
+            touching = []
+            disjoint = []
+            for names in joined:
+                if names.isdisjoint(group):
+                    disjoint.append(names)
+                else:
+                    touching.append(names)
+            joined = disjoint
             joined.append(set(group).union(*touching))
     return joined
 
@@ -264,13 +270,14 @@ def gaining(
 
     `elements`: executable → the number of elements of its largest tensor.
     """
-    clear = [
-        choice
-        for choice in choices
-        if choice.left_share is not None and choice.left_share < 0.5
-    ]
-    doubtful = [choice for choice in choices if choice not in clear]
-    best = attempt([group for choice in clear for group in choice.ways[0]])
+    clear = list[tuple[str, ...]]()
+    doubtful = []
+    for choice in choices:
+        if choice.left_share is not None and choice.left_share < 0.5:
+            clear += choice.ways[0]
+        else:
+            doubtful.append(choice)
+    best = attempt(clear)
     plain = attempt(NOTHING)
     if not is_smaller(best, plain):
         best = plain
@@ -299,9 +306,10 @@ def _with_best_way(choice: Choice, best: Attempt, attempt: Try) -> tuple[Attempt
     If no way is smaller, returns the best attempt as it was, and the reason.
     """
     tried = [attempt([*best.groups, *way]) for way in choice.ways]
-    sizes = [
-        folded.artifact_bytes for folded in tried if folded.artifact_bytes is not None
-    ]
+    sizes = []
+    for folded in tried:
+        if folded.artifact_bytes is not None:
+            sizes.append(folded.artifact_bytes)
     if not sizes:
         return best, "this group does not compile together with the others"
     reason = "this group does not make the artifact smaller"
@@ -338,10 +346,14 @@ def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
         return []
     by_size = sorted(group, key=lambda name: (elements.get(name, 0), group.index(name)))
     small = set(by_size[: len(group) // 2])
-    return [
-        tuple(name for name in group if name in small),
-        tuple(name for name in group if name not in small),
-    ]
+    small_names = []
+    large_names = []
+    for name in group:
+        if name in small:
+            small_names.append(name)
+        else:
+            large_names.append(name)
+    return [tuple(small_names), tuple(large_names)]
 
 
 def affordable(

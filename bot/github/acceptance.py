@@ -176,14 +176,22 @@ def accepted_on(hub: Hub, numbers: Sequence[int], to: Destination) -> Acceptance
 
     `to`: has the report, and the commit that was measured.
     """
-    memories = [recalled(hub, number, to) for number in numbers]
-    accepted = [memory.acceptance for memory in memories if memory.acceptance]
-    if not accepted:
+    people = set[str]()
+    event_ids = set[int]()
+    findings = set[Seen]()
+    reasons = set[str]()
+    for number in numbers:
+        acceptance = recalled(hub, number, to).acceptance
+        if acceptance is not None:
+            people.add(acceptance.who)
+            event_ids.add(acceptance.event_id)
+            findings.update(acceptance.seen)
+            reasons.add(acceptance.reason)
+    if not event_ids:
         return None
-    who = ", ".join(sorted({acceptance.who for acceptance in accepted}))
-    last = max(acceptance.event_id for acceptance in accepted)
-    findings = {finding for acceptance in accepted for finding in acceptance.seen}
-    reasons = sorted({acceptance.reason for acceptance in accepted} - {""})
     return Acceptance(
-        who=who, event_id=last, seen=tuple(sorted(findings)), reason="; ".join(reasons)
+        who=", ".join(sorted(people)),
+        event_id=max(event_ids),
+        seen=tuple(sorted(findings)),
+        reason="; ".join(sorted(reasons - {""})),
     )

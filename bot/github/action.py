@@ -33,8 +33,8 @@ from bot.github.storing import store
 from bot.github.weekly import weekly
 from bot.study.cache_limit import limit_of_environment, limited
 from bot.study.prepare import Show
+from bot.system.cancel import Cancel
 from bot.system.ownership import give_to_owner
-from bot.system.processes import Cancel
 from bot.system.tokens import require_no_token
 
 _AT_HOME = "at a terminal, use code-size-bot compare or measure"

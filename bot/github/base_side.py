@@ -25,8 +25,8 @@ from bot.github.opening import Opened
 from bot.github.services import Services
 from bot.github.stores import store_of
 from bot.show.filters import plural
-from bot.store.data_branch import LoginRefused
 from bot.store.entries import Store
+from bot.store.git_refusals import LoginRefused
 from bot.study.side_plan import SidePlan, plan_digest
 from bot.study.snapshot_files import load_snapshot
 
@@ -184,11 +184,10 @@ def _nearest(services: Services, store: Store, side: Opened) -> Base | None:
     for distance, entry, snapshot in islice(ancestors, _MOST_LOADED):
         cells = side.work.with_inputs(for_release(snapshot.compiler, chosen.cells))
         planned = {cell.key: cell for cell in cells}
-        comparable = (
-            cell
-            for cell in snapshot.cells
-            if cell.key in planned and _is_alike(cell, snapshot, planned[cell.key])
-        )
+        comparable = []
+        for cell in snapshot.cells:
+            if cell.key in planned and _is_alike(cell, snapshot, planned[cell.key]):
+                comparable.append(cell)
         models = {model.name: model.digest for model in chosen.models}
         targets = {target.name: target.backend for target in chosen.targets}
         snapshot = structs.replace(

@@ -124,8 +124,12 @@ def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:
         # Ids grow with time. What a job or another app calls by the same name has
         # another external id.
         in_order = sorted(_checks(hub, head_sha, name), key=lambda check: check.id)
-    matches = [_OURS.fullmatch(check.external_id or "") for check in in_order]
-    return {int(match["pull"]): _result(match) for match in matches if match}
+    own_results = {}
+    for check in in_order:
+        match = _OURS.fullmatch(check.external_id or "")
+        if match:
+            own_results[int(match["pull"])] = _result(match)
+    return own_results
 
 
 def _result(match: re.Match[str]) -> Result:
@@ -159,10 +163,9 @@ def _output(check: CheckRun, start: int) -> dict[str, Any]:
             return text
         return data[: size_bytes - len("…".encode())].decode("utf-8", "ignore") + "…"
 
-    return {
-        "title": clip(check.title, MAX_TITLE_BYTES),
-        "summary": clip(check.summary, MAX_SUMMARY_BYTES),
-        "annotations": [
+    annotations = []
+    for annotation in check.annotations[start : start + ANNOTATIONS_A_CALL]:
+        annotations.append(
             {
                 "path": annotation.path,
                 "start_line": annotation.line,
@@ -171,6 +174,9 @@ def _output(check: CheckRun, start: int) -> dict[str, Any]:
                 "title": clip(annotation.title, MAX_TITLE_BYTES),
                 "message": clip(annotation.message, MAX_MESSAGE_BYTES),
             }
-            for annotation in check.annotations[start : start + ANNOTATIONS_A_CALL]
-        ],
+        )
+    return {
+        "title": clip(check.title, MAX_TITLE_BYTES),
+        "summary": clip(check.summary, MAX_SUMMARY_BYTES),
+        "annotations": annotations,
     }

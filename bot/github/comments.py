@@ -101,11 +101,8 @@ def _settled(
             place = f"issues/{number}/comments"
             created = hub.write("POST", Comment, place, body=body)
             _require_author(hub, number, created)
-            present = [
-                comment
-                for comment in find(hub, number, marker)
-                if comment.id < created.id
-            ]
+            comments = find(hub, number, marker)
+            present = [comment for comment in comments if comment.id < created.id]
             if not present:
                 return created.html_url
             _delete(hub, created)  # another run was first

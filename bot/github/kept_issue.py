@@ -236,9 +236,10 @@ def _together(
     newer: tuple[MergedPull, ...], older: tuple[MergedPull, ...]
 ) -> tuple[MergedPull, ...]:
     """Return all merged pull requests, each once, the newest first."""
-    by_number = {pull.number: pull for pull in (*older, *newer)}
-    numbers = dict.fromkeys(pull.number for pull in (*newer, *older))
-    return tuple(by_number[number] for number in numbers)
+    by_number = dict[int, MergedPull]()
+    for pull in (*newer, *older):
+        by_number.setdefault(pull.number, pull)
+    return tuple(by_number.values())
 
 
 def _both(older: Acceptance | None, newer: Acceptance | None) -> Acceptance | None:

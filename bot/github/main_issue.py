@@ -62,11 +62,10 @@ def own_issues(hub: Hub, marker: str, state: Which) -> list[OwnIssue]:
     with _explained("read the issue about the main branch", "issues: read"):
         login = hub.token_login()
         issues = hub.rows(list[Issue], "issues", state=state, creator=login)
-    own = [
-        OwnIssue(issue, decode_issue(issue.body or "", marker))
-        for issue in issues
-        if is_own(issue, login, marker)
-    ]
+    own = []
+    for issue in issues:
+        if is_own(issue, login, marker):
+            own.append(OwnIssue(issue, decode_issue(issue.body or "", marker)))
     return sorted(own, key=lambda issue: issue.number)
 
 

@@ -173,12 +173,10 @@ def read_measured(directory: Path, *, outcome: str = "") -> Handed:
     measured = _checked(decode(read_file(directory / FILE), f"artifact {FILE}"))
     if measured.failure:
         raise failure_of(measured.failure)
-    sides = {
-        name: snapshot_of(
-            read_file(directory / f"{name}.json"), f"artifact {name}.json"
-        )
-        for name in _snapshot_names(measured)
-    }
+    sides = {}
+    for name in _snapshot_names(measured):
+        data = read_file(directory / f"{name}.json")
+        sides[name] = snapshot_of(data, f"artifact {name}.json")
     if os.path.lexists(directory / TEXTS):
         quoted = read_file(directory / TEXTS)
     else:

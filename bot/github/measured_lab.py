@@ -84,14 +84,13 @@ class HandedLab(Record, frozen=True, omit_defaults=True):
 
 def handed_lab(lab: Lab) -> HandedLab:
     """Return what goes along with the snapshots of the variants."""
-    variants = (
-        HandedVariant(variant.name, variant.reason, variant.models)
-        for variant in lab.study.variants
-    )
-    runs = (
-        HandedRun(variant, key.model, key.target, **structs.asdict(run))
-        for (variant, key), run in lab.runs.items()
-    )
+    variants = []
+    for variant in lab.study.variants:
+        variants.append(HandedVariant(variant.name, variant.reason, variant.models))
+    runs = []
+    for (variant_name, key), run in lab.runs.items():
+        figures = structs.asdict(run)
+        runs.append(HandedRun(variant_name, key.model, key.target, **figures))
     return HandedLab(
         experiment=lab.experiment.name,
         variants=tuple(variants),
@@ -135,11 +134,10 @@ def lab_of(
     for variant, measured, file_name in zip(
         experiment.variants, handed.variants, handed.names, strict=True
     ):
-        models = {
-            name: path
-            for name, path in measured.models.items()
-            if name in variant.models
-        }
+        models = {}
+        for name, path in measured.models.items():
+            if name in variant.models:
+                models[name] = path
         variants.append(
             structs.replace(
                 variant,

@@ -47,11 +47,10 @@ def merged_pulls(hub: Hub, commits: Sequence[str], branch: str) -> MergedPulls:
             for pull in hub.rows(list[PullRequest], f"commits/{sha}/pulls"):
                 if pull.merged_at is not None and pull.base.ref == branch:
                     pulls.setdefault(pull.number, pull)
-    titled = tuple(
-        MergedPull(number, clean(pull.title, _TITLE_CHARACTERS))
-        for number, pull in pulls.items()
-    )
-    return MergedPulls(titled, len(commits) - len(asked_commits))
+    titled = []
+    for number, pull in pulls.items():
+        titled.append(MergedPull(number, clean(pull.title, _TITLE_CHARACTERS)))
+    return MergedPulls(tuple(titled), len(commits) - len(asked_commits))
 
 
 class Merges(NamedTuple):

@@ -8,7 +8,7 @@ from bot.compiler.index import is_missing
 from bot.config.configuration import Config
 from bot.config.requirements import pinned_compiler
 from bot.errors import BotError, Interrupted
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 
 def missing_pin(config: Config, config_name: str, tree: Path, cancel: Cancel) -> str:

@@ -188,9 +188,10 @@ def _open(services: Services, stack: ExitStack, wanted_side: Wanted) -> Opened:
         templates: list[Path] = []
         if config.templates:
             templates = [config.templates, *config.templates.rglob("*")]
-        wheels = [
-            Path(link) for link in config.places.find_links if not is_address(link)
-        ]
+        wheels = []
+        for link in config.places.find_links:
+            if not is_address(link):
+                wheels.append(Path(link))
         own_models = [model for model in config.models if not is_packaged(model)]
         require_inside(tree, [*own_models, *templates, *wheels], "repository")
     repository = repository_of(tree, services.cancel)

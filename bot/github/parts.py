@@ -168,7 +168,8 @@ def _with_lost_shards(plan: str, head: Opened, merged: Snapshot) -> Snapshot:
     arrived = {cell.key for cell in merged.cells}
     notes = set(merged.notes)
     for name, part_cells in parts.items():
-        if arrived.isdisjoint(cell.key for cell in part_cells):
+        part_keys = [cell.key for cell in part_cells]
+        if arrived.isdisjoint(part_keys):
             lost_builds = plural(len(part_cells), "build")
             notes.add(f"shard {name} is lost, with its {lost_builds}")
     return structs.replace(merged, notes=tuple(sorted(notes)))

@@ -269,9 +269,8 @@ def _merged_onto(
             "does not belong to a merge with the base", where=where, hint=hint
         )
     if len(fitting) > 1:
-        names = " or of ".join(
-            f"#{pull.number} with {pull.base.ref}" for pull in fitting
-        )
+        requests = [f"#{pull.number} with {pull.base.ref}" for pull in fitting]
+        names = " or of ".join(requests)
         raise InputError(
             f"can belong to {names}, and the right one is unknown",
             where=where,
@@ -286,9 +285,10 @@ def _snapshots(
     """Return the two sides, the IR that the report quotes, and the changed defaults."""
     run_id = run.id
     name = f"code-size-measured-{config.report_id}-{run.workflow}"
-    matching = [
-        artifact for artifact in artifacts(hub, run_id) if artifact.name == name
-    ]
+    matching = []
+    for artifact in artifacts(hub, run_id):
+        if artifact.name == name:
+            matching.append(artifact)
     if not matching:
         raise InputError(
             f"has no artifact {name}", where=f"run {run_id}", hint="see the run's log"

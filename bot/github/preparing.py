@@ -9,6 +9,7 @@ baselines of another repository.
 from __future__ import annotations
 
 from bot.config.configuration import Config
+from bot.core.baseline import Entry
 from bot.errors import BotError, Interrupted, UsageError
 from bot.github.configurations import judging_rules
 from bot.github.reporting import without_files
@@ -69,7 +70,9 @@ def _copy_baselines(services: Services, config: Config) -> None:
         line = _line(services, config)
     else:
         line = ()
-    entries = [entry for sha in line for entry in entries_by_commit.get(sha, [])]
+    entries = list[Entry]()
+    for sha in line:
+        entries += entries_by_commit.get(sha, [])
     store.copy(entries, services.out)
     services.show.say(f"copied {plural(len(entries), 'baseline')} to {services.out}")
 

@@ -29,7 +29,10 @@ def queued_pulls(hub: Hub, git: Git, queue: Queue, sha: str) -> list[int]:
     A subject may be anybody's words, so only open pull requests to the queue's branch
     count.
     """
-    named = {int(match[1]) for match in [_IN_BRANCH.search(queue.head_ref)] if match}
+    named = set[int]()
+    match = _IN_BRANCH.search(queue.head_ref)
+    if match:
+        named.add(int(match[1]))
     for subject in _subjects(git, queue.base_sha, sha):
         if match := _IN_SUBJECT.match(subject):
             named.add(int(match[1] or match[2]))

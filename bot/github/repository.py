@@ -84,12 +84,11 @@ def open_pulls_with_head(
     ):
         pulls = _open_pulls(hub, head=f"{owner}:{head_branch}")
     # GitHub ignores a `head` that it cannot read, and the branch may have moved on.
-    pulls_of_head = [pull for pull in pulls if pull.head.sha == head_sha]
-    of_branch = [
-        pull
-        for pull in pulls_of_head
-        if pull.head_repository.lower() == head_repository.lower()
-    ]
+    of_branch = []
+    for pull in pulls:
+        is_of_repository = pull.head_repository.lower() == head_repository.lower()
+        if pull.head.sha == head_sha and is_of_repository:
+            of_branch.append(pull)
     return sorted(of_branch, key=lambda pull: pull.number)
 
 
@@ -102,11 +101,11 @@ def open_pulls_at(hub: Hub, head_sha: str, base_ref: str) -> list[int]:
         f"look for the pull requests of {head_sha[:12]}", "pull-requests: read"
     ):
         pulls = _open_pulls(hub, base=base_ref)
-    return [
-        pull.number
-        for pull in pulls
-        if (pull.head.sha, pull.base.ref) == (head_sha, base_ref)
-    ]
+    numbers = []
+    for pull in pulls:
+        if pull.head.sha == head_sha and pull.base.ref == base_ref:
+            numbers.append(pull.number)
+    return numbers
 
 
 def open_pulls_to(hub: Hub, base_ref: str) -> list[int]:
@@ -156,12 +155,12 @@ def labelling(hub: Hub, number: int, *labels: str) -> Event | None:
         if not names:
             return None
         events = hub.rows(list[Event], f"issues/{number}/events")
-    labelled = [event for event in events if event.event == "labeled"]
-    settings = [
-        event
-        for event in labelled
-        if event.label and event.label.name.casefold() in names
-    ]
+    settings = []
+    for event in events:
+        if event.event != "labeled" or not event.label:
+            continue
+        if event.label.name.casefold() in names:
+            settings.append(event)
     return max(settings, key=lambda event: event.id, default=None)
 
 

@@ -12,11 +12,11 @@ from bot.core.sharding import agreed
 from bot.errors import UsageError
 from bot.github.runner import write_outputs
 from bot.study.prepare import Request, Show
+from bot.system.cancel import Cancel
 from bot.system.credentials import credentials
 from bot.system.defaults import cores, default_cache
 from bot.system.git import Git
 from bot.system.hub import Hub, connect
-from bot.system.processes import Cancel
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,10 +67,9 @@ def stored_branch(services: Services, config: Config, most_points: int) -> Store
     standings = stored(
         services, store=store, config=config, sha=context.sha, a_commit=1
     )
-    sides = [
-        (standing.entry.sha, standing.snapshot)
-        for standing in islice(standings, most_points)
-    ]
+    sides = []
+    for standing in islice(standings, most_points):
+        sides.append((standing.entry.sha, standing.snapshot))
     if not sides:
         hint = (
             "a push to the default branch stores one; check `report_id` in the"

@@ -103,11 +103,13 @@ def _same_cells(snapshot: Snapshot, claimed: Snapshot) -> Snapshot:
     for model, digest in snapshot.models.items():
         if claimed.models.get(model) == digest:
             unchanged_models.add(model)
-    cells = tuple(
-        cell
-        for cell in snapshot.cells
-        if cell.key in keys and cell.key.model in unchanged_models
-    )
+    cells = []
+    for cell in snapshot.cells:
+        if cell.key in keys and cell.key.model in unchanged_models:
+            cells.append(cell)
     return replace(
-        snapshot, cells=cells, models=claimed.models, targets=claimed.targets
+        snapshot,
+        cells=tuple(cells),
+        models=claimed.models,
+        targets=claimed.targets,
     )

@@ -16,8 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from bot.core.json_text import parse_json
+from bot.system.cancel import Cancel
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel, run
+from bot.system.processes import run
 
 PREFIX = "_Z"
 ANONYMOUS = "{anonymous}"

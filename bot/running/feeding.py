@@ -23,8 +23,9 @@ from bot.core.record import Count, Record
 from bot.core.this_machine import here
 from bot.errors import MalformedBinary
 from bot.readers.ir_facts import Function, Interface, Tensor, parsed, read_answer
+from bot.system.cancel import Cancel
 from bot.system.files import make_directory, no_room, temporary_directory
-from bot.system.processes import Cancel, run
+from bot.system.processes import run
 
 _Answer = TypeVar("_Answer", bound=Record)
 

@@ -35,9 +35,10 @@ from bot.core.this_machine import here
 from bot.errors import InputError
 from bot.readers.ir_facts import CompiledFor, Interface
 from bot.running.feeding import Draw, Feed, Output, compare, feed, not_called
+from bot.system.cancel import Cancel
 from bot.system.defaults import cores
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel, Outcome, run
+from bot.system.processes import Outcome, run
 
 PACKAGE = RUNTIME
 HOW_TO_GET_IT = "pip install 'code-size-bot[run]'"

@@ -19,10 +19,10 @@ def answer_marker(comment_id: int) -> str:
 
 def help_answer(comment_id: int, experiments: Sequence[str]) -> str:
     """Return the answer that lists the commands, and the names of the experiments."""
-    rows = [
-        f"| {md_code(f'{PREFIX} {usage}')} | {about} |"
-        for usage, about in COMMANDS.values()
-    ]
+    rows = []
+    for usage, about in COMMANDS.values():
+        command = md_code(f"{PREFIX} {usage}")
+        rows.append(f"| {command} | {about} |")
     sides = (
         "A side is a release such as `3.13.0`, `latest`, `nightly`, `ref:BRANCH`, or"
         " one of the words `base` and `head` for the commits of this pull request."

@@ -15,11 +15,10 @@ _REASON_CHARACTERS = 200
 def candidate_words(look: Candidate, unit: str) -> str:
     """Return `3.12.0: 83,990 B, bad`."""
     values = " or ".join(amount(value, unit) for value in look.values)
-    parts = [
-        clean(part, _REASON_CHARACTERS)
-        for part in (values, look.judged, look.reason)
-        if part
-    ]
+    parts = []
+    for part in (values, look.judged, look.reason):
+        if part:
+            parts.append(clean(part, _REASON_CHARACTERS))
     return f"{clean(look.name)}: {', '.join(parts)}"
 
 

@@ -272,10 +272,9 @@ class Footnotes:
 
     def listed(self) -> Listing[Phrase]:
         """Return the notes, each behind its number."""
-        lines = (
-            phrase(f"{superscript(number)} {text}")
-            for text, number in self._numbers.items()
-        )
+        lines = []
+        for text, number in self._numbers.items():
+            lines.append(phrase(f"{superscript(number)} {text}"))
         return listing(lines, len(self._numbers) + len(self._left_out), "note")
 
 
@@ -384,10 +383,13 @@ class Table(_Drawn):
     @property
     def marks(self) -> tuple[str, ...]:
         """Return the marks that align the columns in Markdown."""
-        return tuple(
-            "--:" if self.is_number(column) else ":--"
-            for column in range(len(self.headers))
-        )
+        rules = []
+        for column in range(len(self.headers)):
+            if self.is_number(column):
+                rules.append("--:")
+            else:
+                rules.append(":--")
+        return tuple(rules)
 
     @property
     def texts(self) -> tuple[Row, ...]:

@@ -20,7 +20,6 @@ from bot.show.addresses import (
     dispatch_addresses,
     entry_points,
 )
-from bot.show.alarms import finding_words
 from bot.show.blocks import (
     SUM_CSS,
     Block,
@@ -65,6 +64,7 @@ from bot.show.filters import (
     sides,
     signed,
 )
+from bot.show.finding_words import finding_words
 from bot.show.fit import drawable, every_block, fit
 from bot.show.grid import GridCell, grid_cell
 from bot.show.root_causes import example_address

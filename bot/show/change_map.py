@@ -64,7 +64,8 @@ def change_map(facts: Facts, least_bytes: int = 0) -> Place:
         place = _cell(delta, _leaves(facts, delta), least_bytes)
         if place.moved_bytes:
             targets.setdefault(facts.short[delta.key.target], []).append(place)
-    return _sum("all targets", (_sum(name, models) for name, models in targets.items()))
+    places = [_sum(name, models) for name, models in targets.items()]
+    return _sum("all targets", places)
 
 
 def least_shown(facts: Facts) -> int:
@@ -94,13 +95,24 @@ def _change(delta: CellDelta) -> int | None:
 
 def _sum(name: str, inside: Iterable[Place], address: str = "") -> Place:
     parts = tuple(sorted(inside, key=lambda place: (-place.moved_bytes, place.name)))
+    net_bytes, moved_bytes = _bytes_of(parts)
     return Place(
         name=name,
-        net_bytes=sum(part.net_bytes for part in parts),
-        moved_bytes=sum(part.moved_bytes for part in parts),
+        net_bytes=net_bytes,
+        moved_bytes=moved_bytes,
         address=address,
         inside=parts,
     )
+
+
+def _bytes_of(places: Iterable[Place]) -> tuple[int, int]:
+    """Return the sums of the net changes and of the total changes."""
+    net_bytes = 0
+    moved_bytes = 0
+    for place in places:
+        net_bytes += place.net_bytes
+        moved_bytes += place.moved_bytes
+    return net_bytes, moved_bytes
 
 
 def _cell(
@@ -112,11 +124,15 @@ def _cell(
     places = list[Place]()
     for name, leaves in groups.items():
         # A component has an address. Parts of the artifact are shown with their build.
-        is_part = name == _NO_COMPONENT or any(point is None for _, _, point in leaves)
+        is_part = name == _NO_COMPONENT
+        net = 0
+        moved = 0
+        for _, size, point in leaves:
+            is_part = is_part or point is None
+            net += size
+            moved += abs(size)
         address = home if is_part else component_address(key, name)
-        moved = sum(abs(size) for _, size, _ in leaves)
         if moved < least_bytes:
-            net = sum(size for _, size, _ in leaves)
             places.append(Place(name, net, moved, address))
             continue
         if not addresses:
@@ -177,17 +193,22 @@ def pruned(place: Place, least_bytes: int) -> Place:
     if place.moved_bytes < least_bytes:
         return structs.replace(place, inside=())
     inside = [pruned(part, least_bytes) for part in place.inside]
-    small = [part for part in inside if part.moved_bytes < least_bytes]
+    small = []
+    large = []
+    for part in inside:
+        if part.moved_bytes < least_bytes:
+            small.append(part)
+        else:
+            large.append(part)
     if len(small) > 1:
-        inside = [part for part in inside if part.moved_bytes >= least_bytes]
-        inside.append(
-            Place(
-                name=f"{len(small):,} smaller changes",
-                net_bytes=sum(part.net_bytes for part in small),
-                moved_bytes=sum(part.moved_bytes for part in small),
-                address=place.address,
-            )
+        net_bytes, moved_bytes = _bytes_of(small)
+        others = Place(
+            name=f"{len(small):,} smaller changes",
+            net_bytes=net_bytes,
+            moved_bytes=moved_bytes,
+            address=place.address,
         )
+        inside = [*large, others]
     return structs.replace(place, inside=tuple(inside))
 
 
@@ -214,14 +235,16 @@ def _row(place: Place) -> list[object]:
 
 def map_table(tree: Place) -> Table:
     """Return the map as a table of builds, those that moved most first."""
-    cells = [(target.name, cell) for target in tree.inside for cell in target.inside]
+    cells = []
+    for place in tree.inside:
+        cells += [(place.name, cell) for cell in place.inside]
     cells.sort(key=lambda pair: (-pair[1].moved_bytes, pair[0], pair[1].name))
     rows = []
     for target, cell in cells[:CELLS]:
-        largest = [
-            phrase(f"{clip(part.name, NAME_LIMIT)} {signed(part.net_bytes)}")
-            for part in cell.inside[:3]
-        ]
+        largest = []
+        for part in cell.inside[:3]:
+            name = clip(part.name, NAME_LIMIT)
+            largest.append(phrase(f"{name} {signed(part.net_bytes)}"))
         rows.append(
             (
                 phrase(code(cell.name, cell.address)),
@@ -257,9 +280,10 @@ def map_words(facts: Facts, tree: Place) -> tuple[Phrase, ...]:
         count = facts.count(state)
         if count:
             missing.append(f"{count:,} {facts.state_words[state]}")
-    open_count = sum(
-        delta.unstable and _change(delta) is None for delta in facts.report.deltas
-    )
+    open_count = 0
+    for delta in facts.report.deltas:
+        if delta.unstable and _change(delta) is None:
+            open_count += 1
     if open_count:
         missing.append(f"{open_count:,} non-deterministic")
     if not missing:

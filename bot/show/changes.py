@@ -198,9 +198,10 @@ def _models(report: Report) -> Iterator[Phrase]:
     base = report.base.models
     head = report.head.models
     edits = {edit.model: edit for edit in report.edits}
-    edited = sorted(
-        name for name in base.keys() & head.keys() if base[name] != head[name]
-    )
+    edited = []
+    for name in sorted(base.keys() & head.keys()):
+        if base[name] != head[name]:
+            edited.append(name)
     for name in edited[:_FEW]:
         yield phrase(
             "model ", code(clip(name, NAME_LIMIT)), " edited", _edit(edits.get(name))
@@ -218,16 +219,14 @@ def _edit(edit: ModelEdit | None) -> Phrase:
     """
     if edit is None or edit.operations is None or edit.components is None:
         return ()
-    counts = {
-        name: count for name, count in edit.components.items() if name != UNATTRIBUTED
-    }
+    counts = dict(edit.components)
+    counts.pop(UNATTRIBUTED, None)
     if not counts:
         counts = dict(edit.operations)
     ordered = sorted(counts.items(), key=lambda item: (-abs(item[1]), item[0]))
-    parts = [
-        phrase(code(clip(name, 48)), f" {signed(count, 'count')}")
-        for name, count in ordered[:_FEW]
-    ]
+    parts = []
+    for name, count in ordered[:_FEW]:
+        parts.append(phrase(code(clip(name, 48)), f" {signed(count, 'count')}"))
     operations = some(parts, len(ordered)) or "none added or removed"
     return phrase(" (operations: ", operations, ")")
 

@@ -18,11 +18,11 @@ from bot.core.report_json import report_lines
 from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import snapshot_lines
 from bot.errors import BotError, InputError, TemplateError
-from bot.show.alarms import finding_words
 from bot.show.blocks import by, plain
 from bot.show.escape import clean, clip
 from bot.show.facts import Facts, build_facts
 from bot.show.filters import plural
+from bot.show.finding_words import finding_words
 from bot.show.headline import headline
 from bot.show.page import html_pieces
 from bot.show.renderers import draw, fitting_text, length, load, utf8_bytes

@@ -79,18 +79,17 @@ def compared(facts: Facts, view: View) -> Fold:
         "source ref",
         "flags",
     )
-    rows = [
-        (phrase(name), base, head)
-        for name, base, head in zip(
-            facts_of_side, _side(report.base), _side(report.head), strict=True
-        )
-    ]
+    rows = []
+    base_facts = _side(report.base)
+    head_facts = _side(report.head)
+    for name, base, head in zip(facts_of_side, base_facts, head_facts, strict=True):
+        rows.append((phrase(name), base, head))
     remarks = List(listed(notes(report), "note"))
     if view.every:  # a page has the notes above
         remarks = List(Listing())
-    defaults = [
-        clip(clean(line), VALUE_LIMIT) for line in tried_lines(report.changed_defaults)
-    ]
+    defaults = []
+    for line in tried_lines(report.changed_defaults):
+        defaults.append(clip(clean(line), VALUE_LIMIT))
     return Fold(
         "What was compared",
         (
@@ -127,11 +126,10 @@ def reproduce(facts: Facts, view: View) -> Fold:
 
 def _keys_to_reproduce(facts: Facts) -> list[CellKey]:
     """Return newly failing builds, then those with findings, without lost ones."""
-    lost = {
-        delta.key
-        for delta in facts.states["unmeasured"]
-        if None in (delta.base, delta.head)
-    }
+    lost = set[CellKey]()
+    for delta in facts.states["unmeasured"]:
+        if delta.base is None or delta.head is None:
+            lost.add(delta.key)
     alarming = [delta.key for delta in facts.states["newly-broken"]]
     alarming += [finding.key for finding in worst_first(facts.report.verdict.news)]
     return [key for key in dict.fromkeys(alarming) if key not in lost]
@@ -194,10 +192,10 @@ def by_command(commands: Mapping[str, str]) -> dict[tuple[str, ...], str]:
     names: dict[str, list[str]] = {}
     for side, command in commands.items():
         names.setdefault(command, []).append(side)
-    return {
-        tuple(sides): command or "# not measured on this side"
-        for command, sides in names.items()
-    }
+    shown_commands = {}
+    for command, sides in names.items():
+        shown_commands[tuple(sides)] = command or "# not measured on this side"
+    return shown_commands
 
 
 def compiler_words(side: Snapshot) -> str:
@@ -230,11 +228,10 @@ def model_source(model: str, report: Report) -> list[str]:
         digest = hashlib.sha256(packaged.read_bytes()).hexdigest()
         if digest in digests:
             return ["code-size-bot models --export models  # writes models/*.mlir"]
-    commits = [
-        f"{name} {side.source.sha[:_REVISION_CHARS]}"
-        for name, side in (("base", report.base), ("head", report.head))
-        if side.source.sha
-    ]
+    commits = []
+    for name, side in (("base", report.base), ("head", report.head)):
+        if side.source.sha:
+            commits.append(f"{name} {side.source.sha[:_REVISION_CHARS]}")
     if not commits:
         return []
     return [f"# in the repository at {', '.join(commits)}"]
@@ -249,8 +246,9 @@ def reproduction(
     """
     pairs = []
     for names, command in by_command(commands).items():
-        compilers = [
-            f"{name}: {titled(clip(versions.get(name, ''), 48))}" for name in names
-        ]
+        compilers = []
+        for name in names:
+            version = clip(versions.get(name, ""), 48)
+            compilers.append(f"{name}: {titled(version)}")
         pairs.append((f"# {'; '.join(compilers)}", command))
     return pairs

@@ -314,10 +314,10 @@ def _reproduction(report: ReportRow, cell: ReportCellRow) -> list[Code]:
         "head": report.head.compiler.version,
     }
     commands = {"base": cell.command.base or "", "head": cell.command.head or ""}
-    return [
-        Code(f"{clean(remark)}\n{clean(command)}")
-        for remark, command in reproduction(versions, commands)
-    ]
+    blocks = []
+    for remark, command in reproduction(versions, commands):
+        blocks.append(Code(f"{clean(remark)}\n{clean(command)}"))
+    return blocks
 
 
 def _root_cause(root: RootRow) -> Phrase:
@@ -385,11 +385,10 @@ def _change(deltas: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
     items: list[Line] = []
     equal_names: list[str] = []
     for line in lines:
-        numbers = [
-            f"{number_label(name, backend)} {figure.text}"
-            for name, figure in line.numbers.items()
-            if figure.differs
-        ]
+        numbers = []
+        for name, figure in line.numbers.items():
+            if figure.differs:
+                numbers.append(f"{number_label(name, backend)} {figure.text}")
         if numbers:
             detail = phrase(f"in {line.component}: {', '.join(numbers)}")
             items.append(Line(name_cell(line.name), detail, phrase(line.passed)))
@@ -409,11 +408,11 @@ def _dispatch(
     line = dispatch_line(delta)
     yield _dispatch_heading(delta, line)
     yield from _pass_blocks(delta)
-    numbers = [
-        (phrase(number_label(name, backend)), phrase(figure.text))
-        for name, figure in line.numbers.items()
-        if figure.known
-    ]
+    numbers = []
+    for name, figure in line.numbers.items():
+        if figure.known:
+            label = phrase(number_label(name, backend))
+            numbers.append((label, phrase(figure.text)))
     yield Table(("", "base → head"), listed(numbers))
     yield from _experiments(delta)
     for name, side in (("base", delta.base), ("head", delta.head)):
@@ -455,10 +454,9 @@ def _pass_blocks(delta: DispatchDelta) -> Iterator[Block]:
     """
     if delta.passed:
         operations = delta.passed.operations
-        rows = [
-            (name_cell(name), phrase(signed(count, "count")))
-            for name, count in operations.items()
-        ]
+        rows = []
+        for name, count in operations.items():
+            rows.append((name_cell(name), phrase(signed(count, "count"))))
         if len(operations) == PASS_OPERATIONS:
             degree = " most"
         else:
@@ -490,11 +488,10 @@ def _trace_command(report: ReportRow, key: CellKey, delta: DispatchDelta) -> str
 def _experiments(delta: DispatchDelta) -> Iterator[Block]:
     """Yield the bytes of a dispatch's change by phase, and the result of its proof."""
     parts = delta.attribution or {}
-    rows = [
-        (phrase(label), phrase(signed(parts[phase])))
-        for phase, label in PHASE_WORDS.items()
-        if phase in parts
-    ]
+    rows = []
+    for phase, label in PHASE_WORDS.items():
+        if phase in parts:
+            rows.append((phrase(label), phrase(signed(parts[phase]))))
     table = Table(("phase", "change"), listed(rows))
     yield section("Bytes of the change by phase, by experiment", table, name="phases")
     if delta.proof is not None:

@@ -143,13 +143,18 @@ def build_facts(report: Report) -> Facts:
     """Return the index of a report."""
     states: dict[str, list[CellDelta]] = {state: [] for state in STATES}
     findings: defaultdict[CellKey, list[Finding]] = defaultdict(list)
+    targets = set[str]()
+    measured_targets = set[str]()
+    models = set[str]()
     for delta in report.deltas:
         states[delta.state].append(delta)
+        targets.add(delta.key.target)
+        if delta.state != "unmeasured":
+            measured_targets.add(delta.key.target)
+            models.add(delta.key.model)
     for finding in report.verdict.findings:
         findings[finding.key].append(finding)
-    targets = {delta.key.target for delta in report.deltas}
     backends = {**report.base.targets, **report.head.targets}
-    measured = [delta.key for delta in report.deltas if delta.state != "unmeasured"]
     roots = _numbered_roots(report)
     unexplained = [root for root in report.root_causes if not is_explained(root)]
     state_words = dict(STATE_WORDS)
@@ -161,8 +166,8 @@ def build_facts(report: Report) -> Facts:
         findings=dict(findings),
         deltas={delta.key: delta for delta in report.deltas},
         short=short_names(targets, backends),
-        measured_targets=frozenset(key.target for key in measured),
-        models=frozenset(key.model for key in measured),
+        measured_targets=frozenset(measured_targets),
+        models=frozenset(models),
         backends=backends,
         roots=roots,
         unexplained=unexplained,
@@ -187,9 +192,10 @@ def _numbered_roots(report: Report) -> list[RootCause]:
     First come those that hold most of a failing build, then the largest.
     """
     explained = [root for root in report.root_causes if is_explained(root)]
-    failing = {
-        finding.key for finding in report.verdict.news if mark_of(finding) == "fail"
-    }
+    failing = set[CellKey]()
+    for finding in report.verdict.news:
+        if mark_of(finding) == "fail":
+            failing.add(finding.key)
     failing_bytes = dict.fromkeys(range(len(explained)), 0)
     for key in failing:
         sizes = [root.by_cell.get(key, 0) for root in explained]
@@ -265,10 +271,10 @@ def worst_first(news: Iterable[Finding]) -> list[Finding]:
 
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
     """Return target → its short name, as it is shown."""
-    return {
-        target: clip(short, NAME_LIMIT)
-        for target, short in selecting.short_names(targets, backends).items()
-    }
+    names = {}
+    for target, short in selecting.short_names(targets, backends).items():
+        names[target] = clip(short, NAME_LIMIT)
+    return names
 
 
 def broken_alike(delta: CellDelta) -> bool:

@@ -64,10 +64,10 @@ def trimmed(message: str, lines: int) -> tuple[str, int]:
     """
     text = clean_block(message[: _LINES_WORTH_READING * _LINE_CHARS])
     full_lines = [line for line in text.split("\n") if line.strip()]
-    first_lines = [
-        clip(_ABSOLUTE_PATH.sub("", line[: 5 * _LINE_CHARS]), _LINE_CHARS)
-        for line in full_lines[:lines]
-    ]
+    first_lines = []
+    for line in full_lines[:lines]:
+        without_folder = _ABSOLUTE_PATH.sub("", line[: 5 * _LINE_CHARS])
+        first_lines.append(clip(without_folder, _LINE_CHARS))
     return "\n".join(first_lines), len(full_lines) - len(first_lines)
 
 
@@ -117,9 +117,10 @@ def failure_words(*cells: Cell | None) -> Phrase:
         return phrase("the compiler ran out of memory")
     if failure.signal:
         return phrase("compiler crashed (", code(clip(failure.signal, 32)), ")")
-    figures = [
-        failure.figure_bytes for failure in failures if failure.figure_bytes is not None
-    ]
+    figures = []
+    for failure in failures:
+        if failure.figure_bytes is not None:
+            figures.append(failure.figure_bytes)
     if failure.stage == "stack-limit" and figures:
         return phrase(
             f"above the compiler's stack limit: a function needs {_range(figures)}"

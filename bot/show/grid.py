@@ -93,11 +93,10 @@ def build_grid(facts: Facts, width: int, count: int) -> Grid:
     Targets without a measured build have no column.
     """
     targets = sorted(facts.measured_targets)
-    deltas = [
-        delta
-        for delta in facts.report.deltas
-        if delta.key.target in facts.measured_targets
-    ]
+    deltas = []
+    for delta in facts.report.deltas:
+        if delta.key.target in facts.measured_targets:
+            deltas.append(delta)
     ranks = _model_ranks(facts, deltas)
     worst_models = sorted(ranks, key=lambda model: (ranks[model], model))
     models = sorted(worst_models[:count])
@@ -224,14 +223,15 @@ def grid_blocks(facts: Facts, width: int, count: int) -> Iterator[Block]:
     """Yield the tables of the grid, the legend, and how many models have no room."""
     grid = build_grid(facts, width, count)
     for headers, rows in grid.blocks:
-        table_rows = [
-            (name_cell(model), *map(_cell_phrase, cells)) for model, cells in rows
-        ]
+        table_rows = []
+        for model, cells in rows:
+            table_rows.append((name_cell(model), *map(_cell_phrase, cells)))
         yield Table(("model", *headers), listed(table_rows, "model"), small=True)
     legend = " · ".join(f"{symbol} {meaning}" for symbol, meaning in grid.legend)
-    names = joined(
-        [phrase(code(short), " is ", code(full)) for short, full in grid.names], ", "
-    )
+    name_phrases = []
+    for short, full in grid.names:
+        name_phrases.append(phrase(code(short), " is ", code(full)))
+    names = joined(name_phrases, ", ")
     if names:
         names = phrase(". Short names: ", names)
     yield Sentence(phrase(legend, names), small=True)

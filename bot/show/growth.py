@@ -28,11 +28,10 @@ _ABOUT = (
 
 def growth_answers(grown: Sequence[DepthGrowth]) -> list[Phrase]:
     """Return the warnings, then one sentence for each build."""
-    warnings = [
-        _warning(row, row.growth)
-        for row in grown
-        if row.growth and row.growth.is_warning
-    ]
+    warnings = []
+    for row in grown:
+        if row.growth and row.growth.is_warning:
+            warnings.append(_warning(row, row.growth))
     return [*warnings, *map(_answer, _builds(grown))]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from bot.core.delta import CellDelta, value_of
-from bot.core.record import total
+from bot.core.record import Spread, total
 from bot.core.snapshot import Snapshot
 from bot.show.blocks import Phrase, phrase, plain, some, strong
 from bot.show.escape import clean, clip
@@ -75,10 +75,15 @@ def _measured_from_now(head: Snapshot) -> str:
 
 def _measured(head: Snapshot) -> str:
     """Return `4 models on 8 targets, 4,321,012 B`."""
-    cells = [cell for cell in head.cells if cell.status != "unsupported"]
-    models = {cell.key.model for cell in cells}
-    targets = {cell.key.target for cell in cells}
-    size = total(value_of(cell, "artifact_bytes") or 0 for cell in cells) or 0
+    models = set[str]()
+    targets = set[str]()
+    sizes = list[int | Spread]()
+    for cell in head.cells:
+        if cell.status != "unsupported":
+            models.add(cell.key.model)
+            targets.add(cell.key.target)
+            sizes.append(value_of(cell, "artifact_bytes") or 0)
+    size = total(sizes) or 0
     where = f"{plural(len(models), 'model')} on {plural(len(targets), 'target')}"
     return f"{where}, {amount(size)}"
 
@@ -150,27 +155,25 @@ def _partly(facts: Facts) -> str:
     if not lost:
         return ""
     reasons = Counter(map(_why_lost, lost))
-    counts = [
-        f"{count:,} {clip(clean(reason), _REASON_CHARS)}"
-        for reason, count in reasons.most_common(_REASONS)
-    ]
+    counts = []
+    for reason, count in reasons.most_common(_REASONS):
+        counts.append(f"{count:,} {clip(clean(reason), _REASON_CHARS)}")
     compared = builds(facts, facts.count("changed", "same"))
     return f"{compared} compared: {plain(some(counts, len(reasons)))}"
 
 
 def _why_lost(delta: CellDelta) -> str:
-    if any(
-        cell is not None and cell.status == "unsupported"
-        for cell in (delta.base, delta.head)
-    ):
-        return "not supported"
+    for cell in (delta.base, delta.head):
+        if cell is not None and cell.status == "unsupported":
+            return "not supported"
     return delta.reason.partition(": ")[0] or delta.state
 
 
 def _ways(facts: Facts, total: Total) -> Iterator[str]:
     """Yield what changed and how; unchanged figures only if nothing changed."""
-    changed = [delta.metrics["artifact_bytes"] for delta in facts.states["changed"]]
-    as_large = sum(artifact.change == 0 for artifact in changed)
+    as_large = 0
+    for delta in facts.states["changed"]:
+        as_large += delta.metrics["artifact_bytes"].change == 0
     counts = {
         "larger": total.larger,
         "smaller": total.smaller,
@@ -180,10 +183,14 @@ def _ways(facts: Facts, total: Total) -> Iterator[str]:
         "new": facts.count("new"),
     }
     if not (total.larger or total.smaller or total.unsure or as_large):
-        same = facts.states["same"]
-        identical = sum(delta.identical is True for delta in same)
-        unsure = sum(delta.metrics["artifact_bytes"].is_open for delta in same)
+        identical = 0
+        unsure = 0
+        for delta in facts.states["same"]:
+            identical += delta.identical is True
+            unsure += delta.metrics["artifact_bytes"].is_open
         counts[f"of {plural(facts.planned, 'build')} bit-identical"] = identical
         counts["equal in every metric"] = facts.count("same") - identical - unsure
     counts["already failing on base"] = facts.count("broken")
-    return (f"{count:,} {label}" for label, count in counts.items() if count)
+    for label, count in counts.items():
+        if count:
+            yield f"{count:,} {label}"

@@ -101,12 +101,13 @@ def ladder_json(ladder: Ladder | None, reason: str) -> Mapping[str, Any]:
             "ladder": None,
             "no_ladder": reason or "not measured",
         }
+    both_orders = {}
+    for phase, orders in interactions(ladder).items():
+        both_orders[phase] = list(orders)
     return {
         "attribution": attribution(ladder),
         "reverse_attribution": reverse_attribution(ladder),
-        "interactions": {
-            phase: list(orders) for phase, orders in interactions(ladder).items()
-        },
+        "interactions": both_orders,
         "ladder": {
             "head": ladder.head,
             "base": ladder.base,

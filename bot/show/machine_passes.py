@@ -23,16 +23,17 @@ def machine_pass_blocks(measured: MachinePasses) -> Iterator[Block]:
     if measured.why:
         yield Sentence(f"machine passes: n/a, {clip(clean(measured.why), _REASON)}")
         return
-    rows = [
-        (
-            stage.name,
-            f"{stage.base:,}",
-            f"{stage.head:,}",
-            signed(stage.head - stage.base, "count"),
-            clean(operation_words(stage.changes, _NAMED)),
+    rows = []
+    for stage in measured.stages:
+        rows.append(
+            (
+                stage.name,
+                f"{stage.base:,}",
+                f"{stage.head:,}",
+                signed(stage.head - stage.base, "count"),
+                clean(operation_words(stage.changes, _NAMED)),
+            )
         )
-        for stage in measured.stages
-    ]
     yield Table(
         ("after", "base", "head", "difference", "what differs"), listed(rows, "pass")
     )
@@ -52,17 +53,19 @@ def machine_pass_json(measured: MachinePasses | None) -> Mapping[str, Any] | Non
     """Return the counts; None if they were not measured."""
     if measured is None:
         return None
-    return {
-        "bitcode": measured.bitcode or None,
-        "stages": [
+    stages = []
+    for stage in measured.stages:
+        stages.append(
             {
                 "name": stage.name,
                 "base": stage.base,
                 "head": stage.head,
                 "changes": stage.changes,
             }
-            for stage in measured.stages
-        ],
+        )
+    return {
+        "bitcode": measured.bitcode or None,
+        "stages": stages,
         "first_apart": measured.first_apart.name if measured.first_apart else None,
         "why": measured.why,
     }

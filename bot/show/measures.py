@@ -90,32 +90,30 @@ class TargetMeasures:
 
 def measures_table(facts: Facts) -> tuple[Table, Phrase]:
     """Return the table of the targets that changed, and a line about the others."""
-    all_measures = [
-        _measures(facts, target, deltas)
-        for target, deltas in target_deltas(facts).items()
-    ]
-    changed = [
-        measures for measures in all_measures if not measures.is_within_tolerance
-    ]
-    if not any(measures.size.cells for measures in all_measures):
+    changed = []
+    quiet = []
+    for target, deltas in target_deltas(facts).items():
+        measures = _measures(facts, target, deltas)
+        if measures.is_within_tolerance:
+            quiet.append(measures)
+        else:
+            changed.append(measures)
+    if not any(measures.size.cells for measures in (*changed, *quiet)):
         changed = []
     rows = [_row(facts, measures) for measures in changed]
     has_sum = len(changed) > 1
     if has_sum:
         rows.append(_sum_row(facts))
-    is_partial = any(
-        0 < measures.size.cells < measures.size.planned for measures in changed
-    )
+    is_partial = False
+    for measures in changed:
+        is_partial |= 0 < measures.size.cells < measures.size.planned
     headers = [
         "target (builds compared)" if is_partial else "target",
         "code size",
         "largest change of stack or registers",
         "executables",
     ]
-    text = _quiet_words(
-        [measures for measures in all_measures if measures.is_within_tolerance],
-        is_alone=not changed,
-    )
+    text = _quiet_words(quiet, is_alone=not changed)
     if changed and not any(measures.executables_changed for measures in changed):
         headers.pop()
         rows = [row[:-1] for row in rows]
@@ -135,7 +133,10 @@ def measures_table(facts: Facts) -> tuple[Table, Phrase]:
 
 def _every_delta(facts: Facts) -> list[CellDelta]:
     """Return the builds of all measured targets."""
-    return [delta for deltas in target_deltas(facts).values() for delta in deltas]
+    all_deltas = []
+    for deltas in target_deltas(facts).values():
+        all_deltas += deltas
+    return all_deltas
 
 
 def _same_executables(facts: Facts) -> Phrase:
@@ -197,7 +198,9 @@ def _memory(deltas: Sequence[CellDelta]) -> list[LargestChange]:
     of the stack frame and the stack allocations.
     """
     for names in (_SPILLS, _REGISTERS):
-        moved = [change for name in names for change in _largest_changes(deltas, name)]
+        moved = []
+        for name in names:
+            moved += _largest_changes(deltas, name)
         if moved:
             return moved[:_MOST]
     frames = _largest_changes(deltas, _STACK)
@@ -309,11 +312,10 @@ def _change_words(facts: Facts, change: LargestChange) -> Phrase:
     """Return `frame 376 → 1,176 B`, with the mark of a finding about this number."""
     metric = change.metric
     findings = facts.findings.get(change.delta.key, ())
-    marks = [
-        mark_of(finding)
-        for finding in findings
-        if finding.metric == metric.id and not finding.known
-    ]
+    marks = []
+    for finding in findings:
+        if finding.metric == metric.id and not finding.known:
+            marks.append(mark_of(finding))
     label = {_STACK: "frame", _ALLOCATIONS: "allocations"}.get(
         metric.id, metric.quantity.label
     )

@@ -55,14 +55,13 @@ def narrowed(table: Table) -> NarrowTable:
     """
     if not table.stacks:
         return NarrowTable(tuple(table.headers), table.texts, table.marks)
-    stacks = [
-        [part for part in stack if part.column < len(table.headers)]
-        for stack in table.stacks
-    ]
-    headers = [
-        phrase(" · ".join(table.headers[part.column] for part in stack))
-        for stack in stacks
-    ]
+    stacks = []
+    headers = []
+    for stack in table.stacks:
+        parts = [part for part in stack if part.column < len(table.headers)]
+        stacks.append(parts)
+        names = [table.headers[part.column] for part in parts]
+        headers.append(phrase(" · ".join(names)))
     rows = [[_stacked_cell(row, stack) for stack in stacks] for row in table.texts]
     limits = _column_limits([headers, *rows])
     broken_rows = [_broken_row(row, limits) for row in rows]
@@ -206,9 +205,10 @@ def _cut(word: str, limit: int) -> list[str]:
             for count in range(len(word), 0, -1)
             if cell_len(word[:count]) <= limit or count == 1
         )
-        separators = [
-            place + 1 for place in range(fitting) if word[place] in _SEPARATORS
-        ]
+        separators = []
+        for place in range(fitting):
+            if word[place] in _SEPARATORS:
+                separators.append(place + 1)
         end = fitting
         if separators and separators[-1] > fitting // 3:
             end = separators[-1]

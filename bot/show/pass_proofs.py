@@ -90,9 +90,8 @@ def _disappearing(proof: PassProof, code_bytes: int | None) -> str:
 def _named(proof: PassProof) -> str:
     if not proof.passes:
         return "MLIR pass"
-    first, last = (
-        clip(clean(name), _PASS) for name in (proof.first_pass, proof.last_pass)
-    )
+    first = clip(clean(proof.first_pass), _PASS)
+    last = clip(clean(proof.last_pass), _PASS)
     if proof.is_one_pass:
         side = _SIDES.get(proof.runs_on, "")
         base_first = first
@@ -111,9 +110,8 @@ def _lone_words(proof: PassProof) -> str:
     text = ""
     for side, names in zip(SIDES, proof.lone_passes, strict=True):
         if names:
-            listed_names = ", ".join(
-                clip(clean(name), _PASS) for name in names[:_NAMED]
-            )
+            shown_names = [clip(clean(name), _PASS) for name in names[:_NAMED]]
+            listed_names = ", ".join(shown_names)
             overflow = ""
             if len(names) > _NAMED:
                 overflow = f" and {len(names) - _NAMED} more"
@@ -125,6 +123,15 @@ def pass_proof_json(proof: PassProof | None) -> Mapping[str, Any] | None:
     """Return the proof with its range and its cuts; None without a proof."""
     if proof is None:
         return None
+    cuts = []
+    for cut in proof.cuts:
+        cuts.append(
+            {
+                "place": cut.place,
+                "after": cut.after or None,
+                "code_bytes": cut.code_bytes,
+            }
+        )
     return {
         "status": proof.status,
         "why": proof.why,
@@ -141,12 +148,5 @@ def pass_proof_json(proof: PassProof | None) -> Mapping[str, Any] | None:
         "bytes_after": proof.bytes_after,
         "is_smallest": proof.is_smallest,
         "compiles": proof.compiles,
-        "cuts": [
-            {
-                "place": cut.place,
-                "after": cut.after or None,
-                "code_bytes": cut.code_bytes,
-            }
-            for cut in proof.cuts
-        ],
+        "cuts": cuts,
     }

@@ -105,9 +105,10 @@ def md_words(text: Words, code: Callable[[str], str], page: str = "") -> str:
     A span with an address on the page is a link if the page is known. `code` draws
     code.
     """
-    return "".join(
-        _md_link(_md_span(span, code), page, span.to) for span in phrase(text)
-    )
+    pieces = []
+    for span in phrase(text):
+        pieces.append(_md_link(_md_span(span, code), page, span.to))
+    return "".join(pieces)
 
 
 def _md_phrase(code: Callable[[str], str]) -> Callable[[Context, Words], Markup]:
@@ -144,9 +145,9 @@ _TAGS = {
     "strong": "<strong>{}</strong>",
     "small": "<small>{}</small>",
 }
-_TAGS |= {"number": "{}", "break": "<br>"} | {
-    kind: f'<span class="{kind}">{{}}</span>' for kind in ("up", "down", "fail", "warn")
-}
+_TAGS |= {"number": "{}", "break": "<br>"}
+for _kind in ("up", "down", "fail", "warn"):
+    _TAGS[_kind] = f'<span class="{_kind}">{{}}</span>'
 
 
 def html_phrase(words: Words) -> Markup:
@@ -170,9 +171,10 @@ def html_phrase(words: Words) -> Markup:
 def html_diff(text: str) -> Markup:
     """Return a unified diff for a `pre` element; added and removed lines are marked."""
     lines = (Markup.escape(line) for line in escape.clean_block(text).split("\n"))
-    return Markup("\n").join(
-        Markup(_DIFF.get(line[:1], "{}")).format(line) for line in lines
-    )
+    marked_lines = []
+    for line in lines:
+        marked_lines.append(Markup(_DIFF.get(line[:1], "{}")).format(line))
+    return Markup("\n").join(marked_lines)
 
 
 _DIFF = {"+": "<ins>{}</ins>", "-": "<del>{}</del>"}
@@ -433,9 +435,9 @@ def html_rows(table: Table) -> Markup:
             css = {table.sentences - 1: ' class="causes"'}
         if len(row.texts) < width:
             css[len(texts) - 1] = f' colspan="{width - len(texts)}" class="gap"'
-        cells = "".join(
-            f"<td{css.get(number, '')}>{text}</td>" for number, text in enumerate(texts)
-        )
+        cells = ""
+        for number, text in enumerate(texts):
+            cells += f"<td{css.get(number, '')}>{text}</td>"
         lines.append(f"<tr{attributes}><th{scope}>{name}</th>{cells}</tr>")
     return Markup("\n".join(lines))
 
@@ -500,9 +502,10 @@ def sources(texts: Sequence[str]) -> str:
     CSP level 3 calls them hash sources.
     """
     digests = (hashlib.sha256(text.encode()).digest() for text in texts)
-    return " ".join(
-        f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests
-    )
+    hashes = []
+    for digest in digests:
+        hashes.append(f"'sha256-{base64.b64encode(digest).decode()}'")
+    return " ".join(hashes)
 
 
 def _elements(texts: Sequence[str], begin: str, end: str) -> Markup:
@@ -640,17 +643,18 @@ def write_answer(
         ).encode(),
     )
     page_blocks = drawable(blocks(PAGE))
+    title = answer
+    if isinstance(page_blocks[0], Sentence):
+        title = plain(page_blocks[0].said)
+    parts = []
+    for block in page_blocks:
+        if isinstance(block, Fold) and block.is_open and block.title and block:
+            parts.append(block)
     values = {
         "answer": answer,
         "blocks": page_blocks,
-        "title": plain(page_blocks[0].said)
-        if isinstance(page_blocks[0], Sentence)
-        else answer,
-        "parts": [
-            block
-            for block in page_blocks
-            if isinstance(block, Fold) and block.is_open and block.title and block
-        ],
+        "title": title,
+        "parts": parts,
         "skeleton": skeleton(
             templates_dir, styles=styles, scripts=scripts, charts=bool(scripts)
         ),
@@ -742,9 +746,10 @@ def _fitted(table: Table, width: int) -> Iterator[RenderableType]:
     for row in table.texts:
         result.add_row(*(text_of(row[column]) for column in columns))
     yield result
-    missing = [
-        header for number, header in enumerate(table.headers) if number not in widths
-    ]
+    missing = []
+    for number, header in enumerate(table.headers):
+        if number not in widths:
+            missing.append(header)
     if missing:
         yield Text(f"{width} columns have no room for {', '.join(missing)}", "dim")
 
@@ -759,7 +764,9 @@ def _column_widths(table: Table, width: int) -> dict[int, int]:
     unbroken = list[int]()
     for column_texts in zip(table.headers, *table.texts, strict=True):
         cells = [clean(plain(text)) for text in column_texts]
-        words = [word for text in cells for word in text.split(" ")]
+        words = list[str]()
+        for text in cells:
+            words += text.split(" ")
         longest.append(max(map(cell_len, cells)))
         unbroken.append(max(map(cell_len, words)))
     widths = dict[int, int]()

@@ -20,19 +20,10 @@ from bot.core.findings import Finding
 from bot.core.metrics import METRIC_BY_ID, METRICS, own_metrics
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
-from bot.show.alarms import (
-    ACCEPTED,
-    BROKEN,
-    OVER,
-    UNCONFIRMED,
-    WARNED,
-    AlarmGroup,
-    accepted_words,
-    alarm_table,
-    alarms,
-    findings,
-    grown_words,
-)
+from bot.show.acceptances import accepted_words, grown_words
+from bot.show.alarm_rows import UNCONFIRMED
+from bot.show.alarm_table import alarm_table
+from bot.show.alarms import ACCEPTED, BROKEN, OVER, WARNED, AlarmGroup, alarms
 from bot.show.blocks import (
     Block,
     Fold,
@@ -61,7 +52,7 @@ from bot.show.blocks import (
 from bot.show.changed_builds import changed_builds
 from bot.show.changes import changes, compiler_name
 from bot.show.compared import baseline_words, compared, reproduce
-from bot.show.deduplication import deduplication_table, folded_line
+from bot.show.deduplication_table import deduplication_table
 from bot.show.escape import clean, clip, is_link
 from bot.show.facts import (
     NAME_LIMIT,
@@ -74,7 +65,9 @@ from bot.show.facts import (
 )
 from bot.show.failures import failed_builds, unmeasured
 from bot.show.filters import amount, plural, share
+from bot.show.findings import findings
 from bot.show.fit import left_out
+from bot.show.folded_line import folded_line
 from bot.show.grid import grid_blocks
 from bot.show.headline import headline
 from bot.show.measures import measures_table

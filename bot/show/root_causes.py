@@ -72,10 +72,10 @@ def leading(facts: Facts) -> int:
     Return the number of all causes if nothing changed.
     """
     sums = accumulate(root.share or 0 for root in facts.roots)
-    return next(
-        (count for count, part in enumerate(sums, 1) if part >= _ENOUGH),
-        len(facts.roots),
-    )
+    for count, part in enumerate(sums, 1):
+        if part >= _ENOUGH:
+            return count
+    return len(facts.roots)
 
 
 def shown_roots(facts: Facts, view: View) -> int:
@@ -230,9 +230,8 @@ def _tried_words(facts: Facts, root: RootCause) -> str:
 
     It is empty if the report has no experiments, or if the cause is no dispatch's code.
     """
-    if not root.dispatches or not any(
-        cause.proof.members for cause in facts.report.root_causes
-    ):
+    proofs = [cause.proof for cause in facts.report.root_causes]
+    if not root.dispatches or not any(proof.members for proof in proofs):
         return ""
     passed: str | None = None
     if root.passed:
@@ -344,9 +343,10 @@ def _suspect_parts(
     looked_up: LookedUp, suspects: Sequence[Suspect], files: Phrase
 ) -> Iterator[Phrase]:
     """Yield the first suspect with its title, and then the others."""
-    first, *further = [
-        (code(suspect.commit[:10], suspect.url),) for suspect in suspects
-    ]
+    links = []
+    for suspect in suspects:
+        links.append((code(suspect.commit[:10], suspect.url),))
+    first, *further = links
     title = code(clip(clean(suspects[0].title), _TITLE))
     count = ", the only commit to "
     if looked_up.commits != 1:

@@ -126,14 +126,18 @@ def _static_row(facts: Facts, key: CellKey, words: str) -> Row:
 
 def _summary(runs: RunTimes) -> Row:
     """Return one row for all builds that were run."""
-    times = [build.time for build in runs.builds if build.time is not None]
-    differing = sum(build.equal is False for build in runs.builds)
-    if not times and not differing:
+    ratios = []
+    differing = 0
+    for build in runs.builds:
+        differing += build.equal is False
+        if build.time is not None:
+            ratios.append(build.time.ratio)
+    if not ratios and not differing:
         return ()
     words = phrase(Span(UNKNOWN))
-    if times:
-        lowest = _number(min(time.ratio for time in times))
-        highest = _number(max(time.ratio for time in times))
+    if ratios:
+        lowest = _number(min(ratios))
+        highest = _number(max(ratios))
         if lowest == highest:
             text = lowest
         else:
@@ -142,7 +146,7 @@ def _summary(runs: RunTimes) -> Row:
     if differing:
         text = f"outputs differ in {plural(differing, 'build')}"
         words = phrase(words, ", ", Span(text, "fail"))
-    return phrase(f"run time of {plural(len(times), 'build')}"), words, _NONE, _NONE
+    return phrase(f"run time of {plural(len(ratios), 'build')}"), words, _NONE, _NONE
 
 
 def run_notes(facts: Facts, view: View) -> Iterator[Block]:

@@ -39,10 +39,9 @@ _ABOUT = (
 def growth_section(growths: Sequence[Growth]) -> Block:
     """Return the section; empty without any."""
     notes = Footnotes(len(growths) * 2)
-    headers = (
-        "measure",
-        *(f"{_TITLES[growth.since]}{notes.mark(_about(growth))}" for growth in growths),
-    )
+    headers = ["measure"]
+    for growth in growths:
+        headers.append(f"{_TITLES[growth.since]}{notes.mark(_about(growth))}")
     rows = [_row(metric, growths) for metric in TRACKED if _is_known(metric, growths)]
     if growths and not rows:
         rows = [("all measures", *(UNKNOWN for _ in growths))]
@@ -50,7 +49,7 @@ def growth_section(growths: Sequence[Growth]) -> Block:
     about = Sentence(_ABOUT if growths else "", small=True)
     return section(
         "Slow growth",
-        Table(headers, listed(rows, "measure")),
+        Table(tuple(headers), listed(rows, "measure")),
         footnotes,
         about,
         name="growth",
@@ -58,9 +57,11 @@ def growth_section(growths: Sequence[Growth]) -> Block:
 
 
 def _is_known(metric: str, growths: Sequence[Growth]) -> bool:
-    return any(
-        metric in growth.metrics and growth.metrics[metric].builds for growth in growths
-    )
+    builds = 0
+    for growth in growths:
+        if metric in growth.metrics:
+            builds += growth.metrics[metric].builds
+    return bool(builds)
 
 
 def _row(metric: str, growths: Sequence[Growth]) -> Row:

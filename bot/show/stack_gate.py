@@ -51,12 +51,15 @@ def refused_words(sums: Sums, variant: str) -> str:
 
     Return `n/a` if one of them is unknown.
     """
-    keys = [(model, variant) for model in sums.models]
-    cells = [sums.cells[key] for key in keys if key in sums.cells]
-    texts = [gate_words(cell) for cell in cells]
+    texts = []
+    refused = 0
+    for model in sums.models:
+        cell = sums.cells.get((model, variant))
+        if cell is not None:
+            texts.append(gate_words(cell))
+            refused += is_over(cell)
     if not texts or UNKNOWN in texts:
         return UNKNOWN
-    refused = sum(is_over(cell) for cell in cells)
     if not refused:
         return "passes"
-    return f"⚠️ refuses {refused:,} of {plural(len(cells), 'build')}"
+    return f"⚠️ refuses {refused:,} of {plural(len(texts), 'build')}"

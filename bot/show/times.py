@@ -48,9 +48,9 @@ def time_tables(lab: Lab, limit: int) -> list[Block]:
     is_layered = len(lab.study.variants) in map(len, series(lab.study))
     for key, times in builds:
         variants = [variant for variant in lab.study.variants if variant.name in times]
-        phases = dict.fromkeys(
-            name for profile in times.values() for name in profile.phases
-        )
+        phases = dict[str, None]()
+        for profile in times.values():
+            phases.update(dict.fromkeys(profile.phases))
         passes = _longest_passes(variants, times)
         for noun, names in (("phase", list(phases)), ("pass", passes)):
             if names:
@@ -69,9 +69,10 @@ def time_tables(lab: Lab, limit: int) -> list[Block]:
 
 def _longest_passes(variants: Sequence[Variant], times: Times) -> list[str]:
     """Return the longest passes of the last variant that has any."""
-    profiles = [
-        times[variant.name].passes for variant in variants if times[variant.name].passes
-    ]
+    profiles = []
+    for variant in variants:
+        if times[variant.name].passes:
+            profiles.append(times[variant.name].passes)
     if profiles:
         return list(profiles[-1])[:_PASSES]
     return []
@@ -79,10 +80,10 @@ def _longest_passes(variants: Sequence[Variant], times: Times) -> list[str]:
 
 def _by_build(lab: Lab) -> dict[CellKey, Times]:
     builds = by(lab.times, lambda pair: pair[1])
-    return {
-        key: {variant: lab.times[variant, key] for variant, _ in builds[key]}
-        for key in sorted(builds)
-    }
+    times = dict[CellKey, Times]()
+    for key in sorted(builds):
+        times[key] = {variant: lab.times[variant, key] for variant, _ in builds[key]}
+    return times
 
 
 def _table(
@@ -97,16 +98,17 @@ def _table(
     grown: tuple[str, ...] = ()
     if is_layered:
         grown = ("exponent", "last step")
-    rows = [
-        _row(
-            noun,
-            row_name=row_name,
-            variants=variants,
-            times=times,
-            is_layered=is_layered,
+    rows = []
+    for row_name in names:
+        rows.append(
+            _row(
+                noun,
+                row_name=row_name,
+                variants=variants,
+                times=times,
+                is_layered=is_layered,
+            )
         )
-        for row_name in names
-    ]
     order = ""
     if noun == "pass":
         order = ", the longest first"
@@ -126,10 +128,9 @@ def _row(
     row_times = [_time(times[variant.name], noun, row_name) for variant in variants]
     texts = [_milliseconds(time) for time in row_times]
     if is_layered:
-        points = [
-            (variant.layers or 0, time)
-            for variant, time in zip(variants, row_times, strict=True)
-        ]
+        points = []
+        for variant, time in zip(variants, row_times, strict=True):
+            points.append((variant.layers or 0, time))
         growth = growth_of(points)
         fit = [UNKNOWN] * 2
         if growth is not None:
@@ -156,17 +157,15 @@ def _time(times: CompileTimes, noun: str, row_name: str) -> int | None:
 
 def time_notes(lab: Lab) -> Iterator[Phrase]:
     """Yield why times are missing: a line for each reason."""
-    missing = [
-        (pair, times.reason) for pair, times in lab.times.items() if times.reason
-    ]
+    missing = []
+    for pair, times in lab.times.items():
+        if times.reason:
+            missing.append((pair, times.reason))
     for reason, rows in by(missing, lambda row: row[1]).items():
-        builds = joined(
-            [
-                phrase(name(str(key)), " with ", name(variant))
-                for (variant, key), _ in rows
-            ],
-            ", ",
-        )
+        build_names = []
+        for (variant, key), _ in rows:
+            build_names.append(phrase(name(str(key)), " with ", name(variant)))
+        builds = joined(build_names, ", ")
         yield phrase(
             f"Compile times n/a: {clip(clean(reason), _WHY_LIMIT)}: ", builds, "."
         )

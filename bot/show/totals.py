@@ -40,9 +40,9 @@ class Total:
 
 def target_deltas(facts: Facts) -> dict[str, list[CellDelta]]:
     """Return the builds of each measured target, in order."""
-    targets: dict[str, list[CellDelta]] = {
-        target: [] for target in sorted(facts.measured_targets)
-    }
+    targets: dict[str, list[CellDelta]] = {}
+    for target in sorted(facts.measured_targets):
+        targets[target] = []
     for delta in facts.report.deltas:
         if delta.key.target in targets:
             targets[delta.key.target].append(delta)
@@ -51,12 +51,12 @@ def target_deltas(facts: Facts) -> dict[str, list[CellDelta]]:
 
 def everything(report: Report) -> Total:
     """Return the sum over all targets that were measured."""
-    measured = {
-        delta.key.target for delta in report.deltas if delta.state != "unmeasured"
-    }
-    return sum_of(
-        "", [delta for delta in report.deltas if delta.key.target in measured]
-    )
+    measured = set[str]()
+    for delta in report.deltas:
+        if delta.state != "unmeasured":
+            measured.add(delta.key.target)
+    deltas = [delta for delta in report.deltas if delta.key.target in measured]
+    return sum_of("", deltas)
 
 
 def sum_of(target: str, deltas: Sequence[CellDelta]) -> Total:
@@ -78,16 +78,29 @@ def sum_of(target: str, deltas: Sequence[CellDelta]) -> Total:
             values.append(value)
             bases.append(base)
             heads.append(head)
+    larger = 0
+    smaller = 0
+    unsure = 0
+    for value in values:
+        change = value.change or 0
+        larger += change > 0
+        smaller += change < 0
+        unsure += value.is_open
+    planned = 0
+    broken = 0
+    for delta in deltas:
+        planned += not delta.excused
+        broken += delta.state == "newly-broken"
     return Total(
         target=target,
         cells=len(values),
         base=total(bases),
         head=total(heads),
-        larger=sum((value.change or 0) > 0 for value in values),
-        smaller=sum((value.change or 0) < 0 for value in values),
-        unsure=sum(value.is_open for value in values),
-        planned=sum(not delta.excused for delta in deltas),
-        broken=sum(delta.state == "newly-broken" for delta in deltas),
+        larger=larger,
+        smaller=smaller,
+        unsure=unsure,
+        planned=planned,
+        broken=broken,
         states_changed=any(map(_is_state_change, deltas)),
     )
 

@@ -80,12 +80,13 @@ TracedDispatch = tuple[CellKey, str]  # A cell and the name of a dispatch of it
 
 def largest_traced(facts: Facts) -> frozenset[TracedDispatch]:
     """Return the traced dispatches with a named pass whose code changed most."""
-    sizes = sorted(
-        (-abs(code_change(dispatch) or 0), key, dispatch.name)
-        for key, explanation in facts.report.explanations.items()
-        for dispatch in explanation.dispatches
-        if dispatch.passed
-    )
+    sizes = []
+    for key, explanation in facts.report.explanations.items():
+        for dispatch in explanation.dispatches:
+            if dispatch.passed:
+                size = abs(code_change(dispatch) or 0)
+                sizes.append((-size, key, dispatch.name))
+    sizes.sort()
     return frozenset((key, name) for _, key, name in sizes[:TRACES])
 
 
@@ -120,11 +121,10 @@ def _trace_fold(name: str, parted: Parting, printed_for: str) -> Fold:
     begin = max(0, min(diverging - TRACE_ROWS // 3, len(parted.rows) - TRACE_ROWS))
     places = range(begin, min(begin + TRACE_ROWS, len(parted.rows)))
     marks = {diverging: "the sides diverge"}
-    rows = [
-        _trace_row(parted.rows[place], marks.get(place, ""))
-        for place in parted.shown
-        if place in places
-    ]
+    rows = []
+    for place in parted.shown:
+        if place in places:
+            rows.append(_trace_row(parted.rows[place], marks.get(place, "")))
     equal_count = len(places) - len(rows)
     far = len(parted.rows) - len(places)
     meaning = _MEANING
@@ -337,15 +337,9 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
     `passes[]` has `{name, level, base, head, share, apart}` of each pass, and
     `parts_at` the pass after which the sides diverge.
     """
-    return {
-        "schema": TRACE_SCHEMA,
-        "model": traced.key.model,
-        "target": traced.key.target,
-        "dispatch": {name: row.name for name, row in traced.rows.items()},
-        "code_bytes": {name: row.code_bytes for name, row in traced.rows.items()},
-        "same_code": {name: side.same_code for name, side in traced.traces.items()},
-        "compilers": traced.compilers,
-        "passes": [
+    passes = []
+    for row in traced.parting.rows:
+        passes.append(
             {
                 "name": row.name,
                 "level": row.level,
@@ -354,8 +348,16 @@ def trace_json(traced: Traced) -> Mapping[str, Any]:
                 "share": row.share,
                 "apart": row.apart,
             }
-            for row in traced.parting.rows
-        ],
+        )
+    return {
+        "schema": TRACE_SCHEMA,
+        "model": traced.key.model,
+        "target": traced.key.target,
+        "dispatch": {name: row.name for name, row in traced.rows.items()},
+        "code_bytes": {name: row.code_bytes for name, row in traced.rows.items()},
+        "same_code": {name: side.same_code for name, side in traced.traces.items()},
+        "compilers": traced.compilers,
+        "passes": passes,
         "parts_at": traced.parting.row.name if traced.parting.row else None,
         "parts_at_place": traced.parting.at,
         "operations": traced.parting.operations,

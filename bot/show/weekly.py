@@ -85,14 +85,13 @@ def weekly_blocks(weekly: Weekly, _room: Room) -> tuple[Block, ...]:
 
 
 def _row(drift: Drift) -> Row:
-    model, target = (
-        code(clip(name, NAME_LIMIT)) for name in (drift.key.model, drift.key.target)
-    )
+    model = code(clip(drift.key.model, NAME_LIMIT))
+    target = code(clip(drift.key.target, NAME_LIMIT))
     size = f"{sides(drift.base, drift.head)}, {change(drift.base, drift.head)}"
-    steps = [
-        phrase(code(step.commit[:_SHOWN_DIGITS]), f" {signed(step.change_bytes)}")
-        for step in drift.steps
-    ]
+    steps = []
+    for step in drift.steps:
+        commit = code(step.commit[:_SHOWN_DIGITS])
+        steps.append(phrase(commit, f" {signed(step.change_bytes)}"))
     return (
         phrase(model, " on ", target),
         size,

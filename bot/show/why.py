@@ -142,11 +142,10 @@ def waterfall(
     """
     sizes = explanation.waterfall.items()
     for cause, size in sorted(sizes, key=lambda entry: -abs(entry[1])):
-        parts = [
-            (clean(part.what), signed(part.change_bytes))
-            for part in explanation.parts
-            if part.cause == cause
-        ]
+        parts = []
+        for part in explanation.parts:
+            if part.cause == cause:
+                parts.append((clean(part.what), signed(part.change_bytes)))
         yield cause_words(cause), signed(size), parts
     if explanation.waterfall:
         yield "all", signed(sum(explanation.waterfall.values())), []
@@ -160,11 +159,10 @@ def by_cause(explanation: Explanation) -> str:
     """
     sizes: dict[str, int] = {}
     for cause, size in explanation.waterfall.items():
-        parts = {
-            clean(part.what): part.change_bytes
-            for part in explanation.parts
-            if part.cause == cause
-        }
+        parts = {}
+        for part in explanation.parts:
+            if part.cause == cause:
+                parts[clean(part.what)] = part.change_bytes
         if sum(parts.values()) == size:
             sizes |= parts
         else:
@@ -235,9 +233,9 @@ def diffs(
         if delta.diff:
             first.setdefault(delta.diff, delta.name)
     for diff, name in [*first.items()][:limit]:
-        lines = [
-            clip(line.replace("\n", " "), _DIFF_LINE) for line in diff[:most_lines]
-        ]
+        lines = []
+        for line in diff[:most_lines]:
+            lines.append(clip(line.replace("\n", " "), _DIFF_LINE))
         yield clean(name, NAME_LIMIT), "\n".join(lines), max(0, len(diff) - most_lines)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from pathlib import Path
 from bot.core.baseline import Entry
 from bot.core.snapshot import Snapshot
 from bot.errors import ConfigError, InputError, NetworkError
+from bot.store.branch_commits import blobs_of, commit_files, first_commit
 from bot.store.entries import (
     FOLDER,
     MOST_IR_BYTES,
@@ -35,13 +36,10 @@ from bot.store.entries import (
     path_of,
     unpack,
 )
-from bot.store.retention import (
-    DAY_SECONDS,
-    IR_DAYS,
-    entries_with_ir,
-    kept_entries,
-    week_of,
-)
+from bot.store.git_refusals import LOST_A_RACE, refusal
+from bot.store.own_repository import own_repository
+from bot.store.retention import IR_DAYS, entries_with_ir, kept_entries, week_of
+from bot.store.rewritten_branch import rewritten_branch, written_times
 from bot.system.files import temporary_directory, write_atomically
 from bot.system.git import Git, first_line
 
@@ -55,52 +53,6 @@ _ALL = (  # git's own "infinite": works where `--unshallow` refuses, in a reposi
 )
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 8.0
-AUTHOR = (
-    "github-actions[bot]",
-    "41898282+github-actions[bot]@users.noreply.github.com",
-)
-README = f"""# Code size baselines
-
-This branch belongs to code-size-bot.
-`{FOLDER}/<report>/<first two digits>/<commit>.<digest>.json.xz` is what the compiler made
-of the suite at that commit. The digest covers compiler, suite, targets, flags and files.
-`….ir.xz` beside it is the compiler's IR of the largest dispatches, for proofs in pull
-requests.
-
-It shares no history with the code. You may delete it: the next push to the default
-branch creates it again.
-"""
-# A push that lost a race, told by git itself and by the other side, which had the
-# branch locked or moved meanwhile.
-LOST_A_RACE = re.compile(
-    r"\[rejected\]|non-fast-forward|fetch first|stale info"
-    r"|\[remote rejected\].*(cannot lock ref|failed to update|failed to lock|unable to"
-    r" lock|incorrect old value"
-    r"|reference already exists|is at [0-9a-f]+ but expected)"
-)
-
-# Git's own words for status 403, and GitHub's words for it. Names and addresses may
-# hold any digits, so that the number alone says nothing.
-_NO_PERMISSION = re.compile(
-    r"^fatal: unable to access '.*': The requested URL returned error: 403\s*$"
-    r"|^error: RPC failed; HTTP 403 "
-    r"|^remote: (?:Permission to \S+ denied to |Write access to repository not"
-    r" granted)",
-    re.MULTILINE,
-)
-_NO_LOGIN = re.compile(
-    r"^fatal: (?:unable to access '.*': The requested URL returned error: 401\s*$"
-    r"|Authentication failed for |could not read (?:Username|Password) for )"
-    r"|^error: RPC failed; HTTP 401 ",
-    re.MULTILINE,
-)
-
-
-class LoginRefused(NetworkError):
-    """The server does not accept the login.
-
-    The token is wrong, or a private repository was asked without one.
-    """
 
 
 class DataBranch:
@@ -147,38 +99,9 @@ class DataBranch:
 
     @cached_property
     def repository(self) -> Git:
-        """Return the bare repository, connected with the repository that has the branch.
-
-        The clone's own `http` and `credential` settings go along: checkout actions
-        leave their credentials there. A header with a token of the clone's origin does
-        not go to another repository.
-        """
+        """Return the bare repository, connected with the repository that has the branch."""
         directory = self._room.enter_context(temporary_directory("data-"))
-        url = self._address or self._git.text("remote", "get-url", "origin")
-        file = directory / "settings"
-        path = directory / "bare"
-        pattern = r"^(http|credential)\.|^core\.sshcommand$"
-        self._git(
-            "config",
-            "--local",
-            "--includes",
-            "--null",
-            "--get-regexp",
-            pattern,
-            stdout=file,
-        )
-        rows = file.read_text(encoding="utf-8", errors="replace").split("\0")
-        file.unlink()
-        sections = [_section("remote.origin.url", url)]
-        for row in rows:
-            key, _, value = row.partition("\n")
-            is_header = key.endswith(".extraheader")
-            if key and not (self._address and is_header):
-                sections.append(_section(key, value))
-        self._git.text("init", "--quiet", "--bare", str(path))
-        with (path / "config").open("a", encoding="utf-8") as written:
-            written.writelines(sections)
-        return self._git.at(path)
+        return own_repository(self._git, directory, self._address)
 
     def entries(self) -> Sequence[Entry]:
         """Return all entries on the branch now; none if there is no such branch.
@@ -253,36 +176,13 @@ class DataBranch:
         )
 
     def _refused(self, output: str, action: str, access: str) -> NetworkError:
-        """Return the error for a git command that was refused.
-
-        `access` is what it needed, `read` or `write`.
-        """
-        is_other = bool(self._address)
-        if _NO_PERMISSION.search(output):
-            hint = f"give the job permissions: contents: {access}"
-            if is_other:
-                hint = f"give `store-token` a token that may {access} {self._address}"
-            return NetworkError(f"{action}: the token may not {access}", hint=hint)
-        if (
-            _NO_LOGIN.search(output)
-            and access == "read"
-            and not self._git.has_credentials
-        ):
-            hint = "give this job the files of the branch: input `baselines`"
-            if is_other:
-                hint = (
-                    "give `store-token` to the job that prepares, and its files to the"
-                    " others: input `baselines`"
-                )
-            return LoginRefused(
-                f"{action}: it takes a token, and this job has none", hint=hint
-            )
-        if _NO_LOGIN.search(output):
-            name = "store-token" if is_other else "github-token"
-            return LoginRefused(
-                f"{action}: the token was refused", hint=f"check the input `{name}`"
-            )
-        return NetworkError(f"{action}: {first_line(output, 'remote:', '!')}")
+        return refusal(
+            self._git,
+            output=output,
+            action=action,
+            access=access,
+            address=self._address,
+        )
 
     def _foreign(self, content: str) -> ConfigError:
         hint = (
@@ -355,8 +255,10 @@ class DataBranch:
         ordered = self.in_order(entries) if entries else ()
         blobs = self._blobs()
         paths = [path_of(entry) for entry in ordered]
-        nearest_ir = [ir_path_of(entry) for entry in entries[:_MOST_IR_COPIED]]
-        paths += [path for path in nearest_ir if path in blobs]
+        lines = [f"{path}\n" for path in paths]
+        for entry in entries[:_MOST_IR_COPIED]:
+            if ir_path_of(entry) in blobs:
+                paths.append(ir_path_of(entry))
         wanted_blobs = [blobs[path] for path in paths]
         if wanted_blobs:
             self.repository(
@@ -372,7 +274,6 @@ class DataBranch:
                 "cat-file", "blob", blobs[path], limit=UNPACKED_LIMIT_BYTES
             )
             write_atomically(folder / path, data)
-        lines = [f"{path_of(entry)}\n" for entry in ordered]
         write_atomically(folder / ORDER, "".join(lines).encode("ascii"))
 
     def _blobs(self) -> dict[str, str]:
@@ -382,16 +283,7 @@ class DataBranch:
         """
         if self._tip is None:
             return {}
-        return self._blobs_of(self._tip)
-
-    def _blobs_of(self, commit: str) -> dict[str, str]:
-        """Return path in a commit → the id of its file."""
-        listing = self.repository.text("ls-tree", "-r", commit, "--", FOLDER)
-        blobs = {}
-        for line in listing.splitlines():
-            row, _, path = line.partition("\t")
-            blobs[path] = row.split()[2]
-        return blobs
+        return blobs_of(self.repository, self._tip)
 
     def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
         """Push one snapshot with its IR.
@@ -412,9 +304,16 @@ class DataBranch:
             ):
                 return False
             parent_seconds = self._seconds_of(self._tip) if self._tip else None
-            parent = self._tip or self._first_commit()
+            now = int(self._now())
+            parent = self._tip or first_commit(self.repository, now)
             message = f"Code size of {entry.sha}\n\nReport: {entry.report_id}"
-            commit = self._commit(parent, files, message)
+            commit = commit_files(
+                self.repository,
+                parent=parent,
+                files=files,
+                message=message,
+                seconds=now,
+            )
             outcome = self.repository(
                 "push", "--porcelain", "origin", f"{commit}:refs/heads/{self._branch}"
             )
@@ -465,18 +364,28 @@ class DataBranch:
         tip = self._fetch(HISTORY, _ALL)
         if tip is None:
             return
-        written = self._written()
+        present = {*self._names("-r", HISTORY, "--", FOLDER)}
+        written = written_times(self.repository, HISTORY, present)
         remaining = kept_entries(written, self._keep_days, self._now())
         dropped = len(written) - len(remaining)
-        blobs = self._blobs_of(HISTORY)
+        blobs = blobs_of(self.repository, HISTORY)
         with_ir = entries_with_ir(written, self._now())
-        old_ir = {ir_path_of(entry) for entry in remaining if entry not in with_ir}
-        old_ir &= blobs.keys()
+        old_ir = set[str]()
+        for entry in remaining:
+            path = ir_path_of(entry)
+            if entry not in with_ir and path in blobs:
+                old_ir.add(path)
         if not dropped and not old_ir:
             return
         for path in old_ir:
             del blobs[path]
-        new = self._rewritten(written, remaining, blobs)
+        new = rewritten_branch(
+            self.repository,
+            written=written,
+            remaining=remaining,
+            blobs=blobs,
+            now=int(self._now()),
+        )
         lease = f"--force-with-lease=refs/heads/{self._branch}:{tip}"
         outcome = self.repository(
             "push", "--porcelain", lease, "origin", f"{new}:refs/heads/{self._branch}"
@@ -499,118 +408,3 @@ class DataBranch:
                 f"older snapshots stay on branch {self._branch} until next week:"
                 f" {reason}"
             )
-
-    def _written(self) -> dict[Entry, int]:
-        """Return entry on the branch → when it was last written, in seconds since the epoch."""
-        present = set(self._names("-r", HISTORY, "--", FOLDER))
-        options = ("--first-parent", "--no-renames", "--name-only", "--format=%x00%ct")
-        written = dict[Entry, int]()
-        for commit in self.repository.text(
-            "log", *options, HISTORY, "--", FOLDER
-        ).split("\0"):
-            lines = [line for line in commit.splitlines() if line]
-            seconds = lines[0] if lines else ""
-            for path in lines[1:]:
-                entry = entry_of(path)
-                if entry is not None and path in present:
-                    written.setdefault(entry, int(seconds))
-        return written
-
-    def _rewritten(
-        self,
-        written: Mapping[Entry, int],
-        remaining: Sequence[Entry],
-        blobs: Mapping[str, str],
-    ) -> str:
-        """Make a new branch of the kept entries, with a commit a day.
-
-        Returns the SHA of its tip. Two entries of one commit of the code are in
-        two commits, to keep their order.
-        """
-        days: list[list[Entry]] = []
-        for entry in remaining:
-            day = written[entry] // DAY_SECONDS
-            is_new = not days or written[days[-1][0]] // DAY_SECONDS != day
-            if is_new or any(earlier.sha == entry.sha for earlier in days[-1]):
-                days.append([])
-            days[-1].append(entry)
-        tip = self._first_commit()
-        for entries in days:
-            paths = [path_of(entry) for entry in entries]
-            ir_paths = [ir_path_of(entry) for entry in entries]
-            paths += [path for path in ir_paths if path in blobs]
-            added = [f"100644,{blobs[path]},{path}" for path in paths]
-            message = (
-                "Code size of"
-                f" {', '.join(dict.fromkeys(entry.sha[:10] for entry in entries))}"
-            )
-            tip = self._commit_of(
-                tip, added=added, message=message, seconds=written[entries[-1]]
-            )
-        return tip
-
-    def _first_commit(self) -> str:
-        files = {"README.md": README.encode()}
-        return self._commit(None, files, "Begin the code size baselines")
-
-    def _commit(
-        self, parent: str | None, files: Mapping[str, bytes], message: str
-    ) -> str:
-        """Make a commit that adds these files to its parent; return its SHA."""
-        blob = self.repository.directory / "blob"
-        added = []
-        for path, data in files.items():
-            blob.write_bytes(data)
-            options = ("-w", "--no-filters", str(blob))
-            added.append(
-                f"100644,{self.repository.text('hash-object', *options)},{path}"
-            )
-        return self._commit_of(
-            parent, added=added, message=message, seconds=int(self._now())
-        )
-
-    def _commit_of(
-        self, parent: str | None, added: Sequence[str], message: str, seconds: int
-    ) -> str:
-        """Make a commit of that time that adds these blobs to its parent.
-
-        A blob is `mode,blob,path`. Returns the SHA of the commit.
-        """
-        git = self.repository
-        name, address = AUTHOR
-        index = {"GIT_INDEX_FILE": str(git.directory / "index-of-tree")}
-        git.text("read-tree", parent or "--empty", environment=index)
-        options = [word for blob in added for word in ("--cacheinfo", blob)]
-        git.text("update-index", "--add", *options, environment=index)
-        tree = git.text("write-tree", "--missing-ok", environment=index)
-        date = f"@{seconds} +0000"
-        identity = {
-            "GIT_AUTHOR_NAME": name,
-            "GIT_AUTHOR_EMAIL": address,
-            "GIT_AUTHOR_DATE": date,
-            "GIT_COMMITTER_NAME": name,
-            "GIT_COMMITTER_EMAIL": address,
-            "GIT_COMMITTER_DATE": date,
-        }
-        above = ("-p", parent) if parent else ()
-        return git.text(
-            "commit-tree", tree, *above, "-m", message, environment=identity
-        )
-
-
-def _section(key: str, value: str) -> str:
-    """Return one setting as a git configuration file has it.
-
-    `key` is `section.name` or `section.<anything>.name`.
-    """
-    section, _, setting = key.partition(".")
-    subsection, _, name = setting.rpartition(".")
-    if subsection:
-        head = f'[{section} "{_escaped(subsection)}"]'
-    else:
-        head = f"[{section}]"
-    return f'{head}\n\t{name} = "{_escaped(value)}"\n'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -30,9 +30,12 @@ class DirectoryStore:
 
     def entries(self) -> Sequence[Entry]:
         """Return all stored entries; files with other names are left alone."""
-        paths = self.root.glob(f"{FOLDER}/*/*/*.json.xz")
-        entries = (entry_of(path.relative_to(self.root).as_posix()) for path in paths)
-        return sorted(entry for entry in entries if entry is not None)
+        entries = []
+        for path in self.root.glob(f"{FOLDER}/*/*/*.json.xz"):
+            entry = entry_of(path.relative_to(self.root).as_posix())
+            if entry is not None:
+                entries.append(entry)
+        return sorted(entries)
 
     def load(self, entry: Entry) -> Snapshot:
         """Read one snapshot; raises InputError."""

@@ -50,6 +50,10 @@ def entries_with_ir(written: Mapping[Entry, int], now: float) -> set[Entry]:
     """
     oldest = now - IR_DAYS * DAY_SECONDS
     in_order = sorted(written, key=lambda entry: (written[entry], entry))
-    last_of_report = {entry.report_id: entry for entry in in_order}
-    recent = {entry for entry in in_order if written[entry] >= oldest}
-    return recent | set(last_of_report.values())
+    last_of_report = dict[str, Entry]()
+    recent = set[Entry]()
+    for entry in in_order:
+        last_of_report[entry.report_id] = entry
+        if written[entry] >= oldest:
+            recent.add(entry)
+    return recent.union(last_of_report.values())

@@ -22,7 +22,7 @@ from bot.study.named_compilers import is_trial, named_compiler
 from bot.study.prepare import Request, Show, Work, require_writable
 from bot.study.side_plan import SidePlan
 from bot.study.snapshot_files import is_snapshot, stored_sides
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 
 class BothSides(NamedTuple):

@@ -12,7 +12,7 @@ from bot.compiler.wheels import between, newest, only_fitting
 from bot.core.spec import MOVING, Places, meant_spec, release_in
 from bot.errors import CompilerUnavailable, UsageError
 from bot.study.specs import WHEELS, in_order, matched
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 _AMONG = (
     "name the candidates with --among: a directory of wheels, or snapshots in order"

@@ -12,9 +12,9 @@ from bot.config.requirements import pinned_compiler
 from bot.core.spec import COMMIT, MOVING, Sought, names_commit
 from bot.errors import BotError, ConfigError, InputError, UsageError
 from bot.study.specs import exists
+from bot.system.cancel import Cancel
 from bot.system.files import make_directory
 from bot.system.git import Git, Repository, repository_of
-from bot.system.processes import Cancel
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from bot.study.lab_plans import VariantPlan
 from bot.study.prepare import Work
 from bot.study.runnable import program_interface, runtime_of, write_artifact
 from bot.study.tracing import SideTracer, side_tracers
+from bot.system.cancel import Cancel
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel
 
 Runs = dict[tuple[str, CellKey], Run]
 

@@ -39,9 +39,10 @@ from bot.study.rechecking import recheck
 from bot.study.resources import Progress, Resources
 from bot.study.side_plan import SidePlan
 from bot.study.snapshot_files import stored_sides
+from bot.system.cancel import Cancel
 from bot.system.files import is_writable
 from bot.system.git import Repository, repository_of
-from bot.system.processes import Cancel, Meter
+from bot.system.meter import Meter
 
 
 class Show(Protocol):

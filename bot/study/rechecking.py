@@ -11,7 +11,7 @@ The other cells that alarm are compiled again by their printed command, and then
 that changed. The budget is a tenth of the work of compiling all cells once, counted as
 in `bot.core.work` and never timed. FEW cells may always be compiled again. Cells
 whose state is a finding come first, such as newly failing ones. Then come cells with
-other findings, and then the largest changes. `bot.show.alarms` marks findings that no
+other findings, and then the largest changes. `bot.show.alarm_rows` marks findings that no
 second compile confirmed.
 """
 

@@ -10,7 +10,7 @@ from bot.compiler.wheels import between, newest
 from bot.core.spec import MOVING, Places, meant_spec, short_name
 from bot.errors import UsageError
 from bot.study.specs import exists, has_wildcard, matched, named_file
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 _RANGE = "write both ends, the older release first: 3.8.0..3.13.0"
 _RELEASES = "--releases"

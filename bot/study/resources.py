@@ -16,8 +16,9 @@ from bot.compiler.schedule import Task, Watcher, run_all
 from bot.core.planned import PlannedCell
 from bot.core.snapshot import Cell, Failure
 from bot.study.side_plan import SidePlan
+from bot.system.cancel import Cancel
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel, Meter
+from bot.system.meter import Meter
 
 
 class Progress(Watcher, Protocol):

@@ -31,7 +31,7 @@ from bot.study.printed_passes import program_command, trace_commands
 from bot.study.proving_pass import prove_pass
 from bot.study.trace_budget import dispatches_of, is_formed, is_lone
 from bot.study.tracing import SideTracer, side_tracers, with_traces
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 _SHOWN = 8
 

@@ -64,7 +64,7 @@ from bot.study.trace_budget import (
     worth_tracing,
 )
 from bot.system.files import temporary_directory
-from bot.system.processes import Meter
+from bot.system.meter import Meter
 
 _NO_SOURCE = "the compiler wrote no source for it"
 MOST_STORED = 24  # Dispatches of a stored side, about 2.4 KB each

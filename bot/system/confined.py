@@ -23,7 +23,8 @@ from functools import cache
 from pathlib import Path
 
 from bot.errors import InputError, OutputError
-from bot.system.processes import Cancel, Outcome, run
+from bot.system.cancel import Cancel
+from bot.system.processes import Outcome, run
 from bot.system.trees import empty_tree, files_below, remove_tree
 
 PLACE = Path("/tmp/code-size-cell")  # noqa: S108 - one path for all, which is what it is for

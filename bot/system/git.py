@@ -16,9 +16,10 @@ from pathlib import Path
 
 from bot.core.snapshot import SourceInfo
 from bot.errors import InputError, NetworkError
+from bot.system.cancel import Cancel
 from bot.system.credentials import Credentials
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel, Outcome, run
+from bot.system.processes import Outcome, run
 
 TIMEOUT_SECONDS = 900
 _SETTINGS = (
@@ -70,9 +71,12 @@ def first_line(output: str, *marks: str) -> str:
 
     It is the line that begins with `fatal:` or `error:`, else the first one.
     """
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith(("fatal:", "error:", *marks))]
-    return (errors or lines or ["no message"])[0]
+    first = ""
+    for line in map(str.strip, output.splitlines()):
+        if line.startswith(("fatal:", "error:", *marks)):
+            return line
+        first = first or line
+    return first or "no message"
 
 
 def _shortened_commit(ref: str) -> InputError:
@@ -121,7 +125,9 @@ class Git:
 
         Raises InputError if there is no git.
         """
-        options = [word for setting in _SETTINGS for word in ("-c", setting)]
+        options = list[str]()
+        for setting in _SETTINGS:
+            options += ("-c", setting)
         secret = self._auth.environment if self._auth else {}
         try:
             return run(
@@ -342,18 +348,15 @@ class Git:
         head = self(*command, "refs/remotes/origin/HEAD")
         if head.ok:
             return head.output.strip().removeprefix("origin/")
-        places = (
-            (place, name)
-            for name in ("main", "master")
-            for place in ("heads", "remotes/origin")
-        )
-        existing = (
-            name
-            for place, name in places
-            if self("show-ref", "--verify", "--quiet", f"refs/{place}/{name}").ok
-        )
+        options = ("--verify", "--quiet")
+        for name in ("main", "master"):
+            for place in ("heads", "remotes/origin"):
+                if self("show-ref", *options, f"refs/{place}/{name}").ok:
+                    return name
         current = self(*command, "HEAD")
-        return next(existing, current.output.strip() if current.ok else "")
+        if current.ok:
+            return current.output.strip()
+        return ""
 
     def parents(self, sha: str) -> tuple[str, ...]:
         """Return the parents that a commit names, which need not be here.
@@ -361,9 +364,11 @@ class Git:
         A shallow clone may end before them.
         """
         header = self.text("cat-file", "commit", sha).partition("\n\n")[0].splitlines()
-        return tuple(
-            line[len("parent ") :] for line in header if line.startswith("parent ")
-        )
+        parents = []
+        for line in header:
+            if line.startswith("parent "):
+                parents.append(line.removeprefix("parent "))
+        return tuple(parents)
 
     def ancestors(self, sha: str, limit: int) -> tuple[str, ...]:
         """Return the first parents of a commit, nearest first, at most `limit`.
@@ -409,20 +414,22 @@ class Git:
         rows = self.text(
             "for-each-ref", f"--format={fields}", "--sort=creatordate", "refs/tags"
         ).splitlines()
-        named = [row.rpartition(" ") for row in rows]
-        local = {shas.split()[-1]: name for shas, _, name in named}
+        local = {}
+        for row in rows:
+            shas, _, name = row.rpartition(" ")
+            local[shas.split()[-1]] = name
         if local or not self.has_remote():
             return local
         try:
             rows = self.text("ls-remote", "--tags", "origin").splitlines()
         except InputError:
             return {}
-        listed = [row.partition("\t") for row in rows]
-        return {
-            sha: ref.removeprefix("refs/tags/").removesuffix("^{}")
-            for sha, _, ref in listed
-            if ref
-        }
+        tags = {}
+        for row in rows:
+            sha, _, ref = row.partition("\t")
+            if ref:
+                tags[sha] = ref.removeprefix("refs/tags/").removesuffix("^{}")
+        return tags
 
     def touched(self, older: str, newer: str) -> list[str]:
         """Return the paths of the files that differ between two commits.

@@ -13,7 +13,7 @@ from fake_wheels import wheel_name
 
 from bot.cli.doctor import examine
 from bot.cli.main import main
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ import yaml
 from bot.compiler.command import command_compiler
 from bot.core.spec import Command, Places
 from bot.system import confined
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 LIBRARY = """
 static int twice(int x) { return 2 * x; }

@@ -26,8 +26,9 @@ from bot.core.planned import Model
 from bot.core.snapshot import Failure
 from bot.core.this_machine import is_local
 from bot.errors import Interrupted
+from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache
-from bot.system.processes import Cancel, Meter
+from bot.system.meter import Meter
 
 READY = "print(json.dumps({'ready': True}), flush=True)\n"
 PRELUDE = """

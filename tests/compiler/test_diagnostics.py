@@ -27,7 +27,8 @@ from bot.compiler.diagnostics import (
 )
 from bot.compiler.machine_limits import memory_kib
 from bot.core.snapshot import Failure
-from bot.system.processes import Cancel, Outcome, run
+from bot.system.cancel import Cancel
+from bot.system.processes import Outcome, run
 
 HERE = FIXTURES / "diagnostics"
 NAMES = sorted(path.stem for path in HERE.glob("*.txt"))

@@ -15,7 +15,7 @@ from bot.compiler.toolchain import Toolchain, resolve
 from bot.compiler.wheels import between, newest, offered
 from bot.core.spec import Places
 from bot.errors import CompilerUnavailable
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from bot.compiler.iree_options import (
 )
 from bot.core.planned import COMMON_FLAGS, PlannedCell, Target
 from bot.errors import CompilerUnavailable, Interrupted
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 HIP = Target("rocm", "rocm", ("--iree-hip-target=gfx942",))
 OLD, NEW = (

@@ -16,7 +16,7 @@ from bot.core.reading import PtxModule
 from bot.core.this_machine import is_local
 from bot.errors import Interrupted
 from bot.readers.cubin import read_assembled
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 PTX = PtxModule(
     "sm_80", (FIXTURES / "binaries" / "dense.cuda.ptx").read_bytes().rstrip(b"\0")

@@ -146,8 +146,8 @@ def test_an_interruption_calls_interrupt_and_waits(both_interrupt: bool) -> None
 
 def test_ctrl_c_on_a_real_program() -> None:
     code = (
-        "import os, signal, threading, time\nfrom bot.system.processes import Cancel,"
-        " run\nfrom bot.compiler.schedule import Task, run_all\nfrom bot.errors import"
+        "import os, signal, threading, time\nfrom bot.system.cancel import Cancel\n"
+        "from bot.system.processes import run\nfrom bot.compiler.schedule import Task, run_all\nfrom bot.errors import"
         " Interrupted\nclass Quiet:\n    def started(self, name): os.write(1,"
         " f'{name}\\n'.encode())\n    def ended(self, name): os.write(1, f'ended"
         " {name}\\n'.encode())\ncancel = Cancel()\nthreading.Timer(0.3, lambda:"

@@ -28,7 +28,7 @@ from bot.compiler.compiler_digest import compiler_digest
 from bot.compiler.toolchain import Toolchain, resolve
 from bot.compiler.wheels import fetch_release, only_fitting, pip, release_home, unpack
 from bot.errors import BotError, CompilerUnavailable, OutputError
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 WRAPPER = f"#!{sys.executable}\nimport sys\nsys.exit('the wrapper must not be run')\n"
 NATIVE = "iree/compiler/_mlir_libs/iree-compile"

@@ -9,8 +9,8 @@ import pytest
 from github_runner import git
 
 from bot.config.starter import MOST_BYTES, MOST_MODELS, Offer, discover
+from bot.system.cancel import Cancel
 from bot.system.git import Git
-from bot.system.processes import Cancel
 
 MODEL = (
     "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x :"

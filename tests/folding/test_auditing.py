@@ -32,8 +32,8 @@ from bot.fold.audit import FoldAudit, FoldCell
 from bot.fold.auditing import NOT_ASKED, NOTHING_FOLDED, Bench
 from bot.fold.rewriting import Group
 from bot.running.runner import Equality
+from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
 
 pytestmark = [pytest.mark.compiler, pytest.mark.usefixtures("runtime")]
 RELEASE = "3.13.0"

@@ -20,7 +20,7 @@ from bot.fold.audit import FOLD_KINDS
 from bot.fold.rewriting import Group, Groups, Rewritten, groups_of, rewritten
 from bot.running.runner import Runtime
 from bot.study.flow_program import missing_resource
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 pytestmark = pytest.mark.compiler
 NEW = "3.13.0"

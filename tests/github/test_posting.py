@@ -32,7 +32,7 @@ from strategies import snapshots
 from bot.core.baseline import Entry
 from bot.core.snapshot import CompilerInfo, Dispatch, Snapshot, SourceInfo
 from bot.store.entries import pack, path_of
-from bot.system.processes import SCRIPT
+from bot.system.guard import SCRIPT
 
 
 @pytest.fixture

@@ -14,7 +14,9 @@ from action_stage import Stage
 from fake_github import FakeGitHub
 from github_runner import REPOSITORY, Runner, pull_event, push_event
 
-from bot.system.processes import Cancel, run, scrubbed_environment
+from bot.system.cancel import Cancel
+from bot.system.environment import scrubbed_environment
+from bot.system.processes import run
 
 SECRETS = {
     "GITHUB_TOKEN": "sesame",

@@ -16,7 +16,7 @@ from bot.core.bisecting import Judged, bracket, judged, values_of
 from bot.core.snapshot import CellKey, CompileOutcome
 from bot.core.spec import Places, release_in
 from bot.study.candidates import candidates_of, expanded
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 RELEASES = ("3.8.0", "3.9.0", "3.10.0", "3.11.0")
 

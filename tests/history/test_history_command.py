@@ -23,8 +23,8 @@ from bot.core.baseline import Entry
 from bot.core.snapshot_json import snapshot_lines
 from bot.store.data_branch import DataBranch
 from bot.store.directory import DirectoryStore
+from bot.system.cancel import Cancel
 from bot.system.git import Git
-from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from bot.core.explanation import LookedUp, PassChange, RootCause, Suspect
 from bot.core.report import Baseline, Report
 from bot.explain.suspects import clone_source, with_suspects
 from bot.study.comparison import reported
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 FUSING = PassChange(
     name="iree-dispatch-creation-elementwise-op-fusion",

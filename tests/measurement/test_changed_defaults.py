@@ -24,7 +24,7 @@ from bot.core.proof import NOT_TRIED, PROVED, REFUTED
 from bot.core.snapshot import Failure
 from bot.show.defaults import default_words
 from bot.study.proving_defaults import BuildSide, base_default, prove_default
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 BASE = "3.10.0"
 HEAD = "3.11.0"

@@ -53,7 +53,7 @@ from bot.study.measuring import measure_sides
 from bot.study.model_files import load_models
 from bot.study.resources import Resources
 from bot.study.side_plan import SidePlan
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 SOURCE = SourceInfo("12" * 20, "main", False)
 REASON = "no MLIR Python bindings beside this compiler"

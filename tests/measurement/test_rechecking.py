@@ -27,7 +27,7 @@ from bot.study.measuring import measure_sides
 from bot.study.rechecking import FEW, TIMES, doubtful, recheck
 from bot.study.resources import Resources
 from bot.study.side_plan import SidePlan
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 pytestmark = pytest.mark.slow
 

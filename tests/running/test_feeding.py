@@ -14,7 +14,7 @@ from bot.core.this_machine import is_local
 from bot.readers.ir_facts import Function, Interface, Parameter
 from bot.running import feeding
 from bot.running.feeding import Feed, feed, not_called
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 KINDS = {
     "f32": np.float32,

@@ -15,7 +15,7 @@ from bot.errors import Interrupted
 from bot.readers.ir_facts import CompiledFor, Interface
 from bot.running import runner as module
 from bot.running.runner import MISSING, TOO_LONG, Runner, Runtime, installed, machine
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 pytestmark = pytest.mark.compiler
 

@@ -23,7 +23,7 @@ from bot.running.runner import (
     started,
     within,
 )
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 NAN = float("nan")
 INF = float("inf")

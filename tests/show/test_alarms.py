@@ -20,12 +20,13 @@ from bot.core.policy import judge
 from bot.core.report import Report
 from bot.core.rules import DEFAULT_STATES
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Failure, Snapshot
-from bot.show.alarms import BROKEN, Alarm, AlarmGroup, alarms, findings
+from bot.show.alarms import BROKEN, Alarm, AlarmGroup, alarms
 from bot.show.blocks import Code, Sentence, fair, fair_in_order, plain
 from bot.show.changes import changes, compiler_name
 from bot.show.compared import reproduce
 from bot.show.facts import Facts, build_facts, cells_phrase
 from bot.show.failures import trimmed, unmeasured
+from bot.show.findings import findings
 from bot.show.fit import drawable
 from bot.show.views import COMMENT, View
 

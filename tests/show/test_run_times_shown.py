@@ -21,7 +21,8 @@ from bot.core.run_times import BuildRun, RunTimes, TimeRatio, build_run, not_run
 from bot.core.runs import Price, Run
 from bot.core.snapshot import Cell, CellKey
 from bot.running.runner import price_of
-from bot.show.alarms import AlarmGroup, alarm_table, alarms
+from bot.show.alarm_table import alarm_table
+from bot.show.alarms import AlarmGroup, alarms
 from bot.show.blocks import plain
 from bot.show.comment import render_comment, render_summary
 from bot.show.explained import explain

@@ -50,8 +50,8 @@ from bot.store.ir_files import (
     unpacked_ir,
 )
 from bot.store.retention import IR_DAYS
+from bot.system.cancel import Cancel
 from bot.system.git import Git
-from bot.system.processes import Cancel
 
 DAY = 86_400
 MONDAY = 1_767_571_200

@@ -16,10 +16,12 @@ from report_factory import snapshot
 
 from bot.core.baseline import Entry
 from bot.errors import ConfigError, InputError, NetworkError
-from bot.store.data_branch import LOST_A_RACE, DataBranch
+from bot.store.data_branch import DataBranch
 from bot.store.entries import path_of
+from bot.store.git_refusals import LOST_A_RACE
+from bot.store.rewritten_branch import rewritten_branch
+from bot.system.cancel import Cancel
 from bot.system.git import Git
-from bot.system.processes import Cancel
 
 BRANCH = "refs/heads/code-size-data"
 SNAPSHOT = snapshot("3.13.0", models=("gpt2_f32_dyn",))
@@ -410,20 +412,21 @@ def test_the_newest_is_kept_however_old_it_is(origin: Path) -> None:
     assert days_of(origin) == [2, 400]
 
 
-def test_a_push_of_somebody_else_is_never_lost_to_the_rewriting(origin: Path) -> None:
+def test_a_push_of_somebody_else_is_never_lost_to_the_rewriting(
+    origin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     messages = list[str]()
     pushed(origin, range(10), messages)
     other_clone = clone(origin, "other")
     path = clone(origin, "one")
     with at(path, START + 42 * DAY, messages) as store:
-        thin = store._rewritten
 
-        def meanwhile(*arguments: Any) -> str:
+        def meanwhile(*arguments: Any, **named: Any) -> str:
             with branch(other_clone) as second:
                 assert second.save(entry(900), SNAPSHOT)
-            return thin(*arguments)
+            return rewritten_branch(*arguments, **named)
 
-        store._rewritten = meanwhile  # type: ignore
+        monkeypatch.setattr("bot.store.data_branch.rewritten_branch", meanwhile)
         assert store.save(entry(42), SNAPSHOT)
     assert {900, 42} <= set(days_of(origin)) and "older snapshots stay" in messages[-1]
 

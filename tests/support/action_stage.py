@@ -36,7 +36,7 @@ from bot.errors import BotError
 from bot.github.action import act
 from bot.store.directory import DirectoryStore
 from bot.study.resources import Progress
-from bot.system.processes import Cancel
+from bot.system.cancel import Cancel
 
 MODEL = "// model {}\nfunc.func @main()\n"
 Files = Mapping[str, str | None]

@@ -20,9 +20,10 @@ from bot.study.executable_sources import executables_at
 from bot.study.ladder import LadderSide
 from bot.study.prepare import Request, Work
 from bot.study.side_plan import SidePlan
+from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache
 from bot.system.files import temporary_directory
-from bot.system.processes import Cancel, Meter
+from bot.system.meter import Meter
 
 
 @contextmanager

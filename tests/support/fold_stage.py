@@ -19,8 +19,9 @@ from bot.fold.rewriting import RESUME, Group, Groups, Rewritten, groups_of, rewr
 from bot.readers.ir_facts import interface
 from bot.running.runner import Equality, Runner, Runtime
 from bot.study.flow_program import flow_of
+from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache
-from bot.system.processes import Cancel, Meter
+from bot.system.meter import Meter
 
 RUN = ("here", "vmvx")  # Targets whose artifacts run on this machine
 

@@ -37,8 +37,8 @@ from bot.github.posting import post
 from bot.github.services import Services, open_services
 from bot.store.directory import DirectoryStore
 from bot.study.resources import Progress
+from bot.system.cancel import Cancel
 from bot.system.hub import connect
-from bot.system.processes import Cancel
 
 BASE, HEAD, MERGE, OLDER, FOREIGN = (letter * 40 for letter in "bacdf")
 NUMBER = 7

@@ -13,8 +13,8 @@ from fake_wheels import wheel_name
 from places import ROOT
 
 from bot.compiler.toolchain import resolve
+from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
 
 
 def binary(release: str) -> Path:

@@ -15,9 +15,9 @@ from places import ROOT
 
 from bot.core.snapshot import SourceInfo
 from bot.errors import InputError, Interrupted, NetworkError, UsageError
+from bot.system.cancel import Cancel
 from bot.system.credentials import credentials
 from bot.system.git import Git, Repository, repository_of
-from bot.system.processes import Cancel
 
 TOKEN = "ghs_0123456789abcdef"
 COMMITS = 130

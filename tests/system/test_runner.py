@@ -1,4 +1,4 @@
-"""bot.system.processes: real children, how they end, what they cost, and that none is left behind."""
+"""bot.system.processes and bot.system.worker: real children, how they end, what they cost, and that none is left behind."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ import pytest
 from fake_compiler import is_alive, wait_until
 
 from bot.errors import Interrupted
-from bot.system import processes as runner
+from bot.system import guard
+from bot.system.cancel import Cancel
+from bot.system.environment import scrubbed_environment
 from bot.system.memory_layout import LAYOUTS, fixed_addresses, placed
 from bot.system.pipes import LIMIT_BYTES, whole_lines
-from bot.system.processes import Cancel, Outcome, Worker, run, scrubbed_environment
+from bot.system.processes import Outcome, run
+from bot.system.worker import Worker
 
 PYTHON = (sys.executable, "-IS", "-c")
 
@@ -337,7 +340,8 @@ def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
 # child's own.
 ENDLESS = """
 import sys
-from bot.system.processes import Cancel, Worker
+from bot.system.cancel import Cancel
+from bot.system.worker import Worker
 one = Worker([sys.executable, "-IS", "-c", "import os\\nwhile True: os.write(1, b'x' * 65536)"])
 answer = one.ask(None, Cancel())
 peak_kib = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -365,14 +369,17 @@ def test_close_ends_a_busy_worker_and_may_be_called_twice(tmp_path: Path) -> Non
 KILLED = """
 import sys, threading, time
 from pathlib import Path
-from bot.system import processes as runner
+from bot.system import guard
+from bot.system.cancel import Cancel
+from bot.system.processes import run
+from bot.system.worker import Worker
 family = [sys.executable, "-IS", "-c", sys.argv[1]]
-thread = threading.Thread(target=runner.run, args=([*family, sys.argv[2], "600"],), kwargs={"cancel": runner.Cancel()})
+thread = threading.Thread(target=run, args=([*family, sys.argv[2], "600"],), kwargs={"cancel": Cancel()})
 thread.start()
-worker = runner.Worker([*family, sys.argv[3], "600"])
+worker = Worker([*family, sys.argv[3], "600"])
 while not (Path(sys.argv[2]).exists() and Path(sys.argv[3]).exists()):
     time.sleep(0.01)
-print(runner._guard.process.pid, flush=True)
+print(guard.GUARD.process.pid, flush=True)
 thread.join()
 """
 
@@ -396,14 +403,14 @@ def test_children_and_their_children_die_with_a_program_that_is_killed(
 
 def test_a_guard_that_was_ended_is_replaced() -> None:
     shell("true")
-    first = runner._guard.process
+    first = guard.GUARD.process
     assert first is not None
     os.kill(first.pid, signal.SIGKILL)
     assert wait_until(lambda: not is_alive(first.pid))
     shell("true")
     shell("true")
-    assert runner._guard.process is not None and runner._guard.process is not first
-    assert is_alive(runner._guard.process.pid) and runner._guard.alive == set()
+    assert guard.GUARD.process is not None and guard.GUARD.process is not first
+    assert is_alive(guard.GUARD.process.pid) and guard.GUARD.alive == set()
 
 
 def test_a_line_that_the_limit_cut_off_is_no_line() -> None:

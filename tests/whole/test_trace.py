@@ -24,8 +24,8 @@ from bot.show.comment import write_snapshot
 from bot.store.entries import pack, unpack
 from bot.study.prepare import Request, Work
 from bot.study.tracing import with_largest_traced
+from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache
-from bot.system.processes import Cancel
 
 pytestmark = pytest.mark.compiler
 

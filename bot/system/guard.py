@@ -1,0 +1,200 @@
+"""Keep the child processes of this process, and end everything that they leave behind.
+
+A program that leaves its process group and its session, and whose parents end, is
+nobody's child. Linux gives it to this process (a subreaper), which tells it by its
+session: a child has one of its own, which everything that it starts is in or leaves for
+a new one, and none can enter this process's own. What is in the session of a child that
+still runs is spared; all other strays are ended, until none is left.
+
+Where this process is killed, a process that reads which groups are alive ends these
+when its input ends. The kernel's own way (PR_SET_PDEATHSIG) spares the children of a
+compiler, strikes when the thread ends that started it, and has to be set between fork
+and exec, where a program with threads must not run Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, cast
+
+from bot.errors import StrayProcess
+from bot.system.environment import scrubbed_environment
+
+SCRIPT = """if True:
+    import contextlib, os, sys
+    alive = set()
+    for line in sys.stdin:
+        (alive.add if line[0] == "+" else alive.discard)(int(line[1:]))
+    for group in alive:
+        with contextlib.suppress(OSError):
+            os.killpg(group, 9)
+"""
+"""The script of the process that outlives this one."""
+_PR_SET_CHILD_SUBREAPER = 36
+_END_SECONDS = 0.002
+# How long the kernel may take to end what was killed, or strays to outrun it
+_PATIENCE_SECONDS = 10.0
+_Child = subprocess.Popen[bytes]
+# The wait status of a child, and what it used
+Ended = tuple[int, resource.struct_rusage]
+
+
+class Guard:
+    """The children of this process. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.alive: set[int] = set()
+        self.process: _Child | None = None
+        self._patience_seconds = _PATIENCE_SECONDS
+
+    def begin(self, start: Callable[[], _Child]) -> _Child:
+        """Start a child that leads its own session, which is ended with this process."""
+        with self._lock:
+            if sys.platform == "linux":
+                ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            child = start()
+            self.alive.add(child.pid)
+            self._tell(f"+{child.pid}\n")
+            return child
+
+    def ended(self, child: _Child) -> Ended | None:
+        """Return how the child ended; None while it runs."""
+        with self._lock:
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if not pid:
+                return None
+            child.returncode = os.waitstatus_to_exitcode(status)
+            self.alive.discard(child.pid)
+            _kill_group(child.pid)
+            self._tell(f"-{child.pid}\n")
+            return status, usage
+
+    def end(self, child: _Child) -> Ended:
+        """Kill the child and its group."""
+        _kill_group(child.pid)
+        while (ended := self.ended(child)) is None:
+            time.sleep(_END_SECONDS)
+        return ended
+
+    def clear(self) -> None:
+        """End all strays, whatever they start meanwhile.
+
+        Raises StrayProcess if some are still alive.
+        """
+        deadline = time.monotonic() + self._patience_seconds
+        while strays := self._kill_strays():
+            if time.monotonic() > deadline:
+                self._patience_seconds = 0.0
+                message = (
+                    f"{', '.join(strays[:3])}: a compiler started this process, and the"
+                    " bot cannot end it"
+                )
+                raise StrayProcess(
+                    message, hint="do not run this compiler; end the process yourself"
+                )
+            time.sleep(_END_SECONDS)
+
+    def end_all(self) -> None:
+        """End children and strays alike, when nothing else is to be run.
+
+        Raises StrayProcess.
+        """
+        with self._lock:
+            for child in self.alive:
+                _kill_group(child)
+            self.alive.clear()
+        self.clear()
+
+    def _kill_strays(self) -> list[str]:
+        """Kill the strays that there are now, and return their names.
+
+        A stray that is already gone has a name here, too: it may have started
+        others.
+        """
+        with self._lock:
+            spared = {*self.alive, os.getsid(0)}
+            if self.process:
+                spared.add(self.process.pid)
+            names = []
+            for pid in _children():
+                # a child of some library's
+                with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                    if os.getsid(pid) not in spared:
+                        # it runs as another user
+                        with contextlib.suppress(PermissionError):
+                            os.kill(pid, signal.SIGKILL)
+                        name = "a program"
+                        with contextlib.suppress(OSError):
+                            name = (
+                                Path(f"/proc/{pid}/comm")
+                                .read_text(errors="replace")
+                                .strip()
+                            )
+                        names.append(f"{name} (process {pid})")
+                        os.waitpid(pid, os.WNOHANG)
+            return names
+
+    def _tell(self, line: str) -> None:
+        if self.process is None:
+            line = "".join(f"+{group}\n" for group in self.alive)
+            self.process = subprocess.Popen(
+                [sys.executable, "-ISEc", SCRIPT],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env=scrubbed_environment(),
+                start_new_session=True,
+            )
+        try:
+            cast("IO[bytes]", self.process.stdin).write(line.encode())
+        except BrokenPipeError:  # someone ended it: the next line starts another
+            self.process = None
+
+
+def _kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _children() -> Iterator[int]:
+    """Yield the process ids of the children of all threads of this process.
+
+    There are none on a system that does not pass strays to this process.
+    """
+    if threads := list(Path("/proc/self/task").glob("*/children")):
+        for thread in threads:
+            with contextlib.suppress(OSError):  # the thread is over
+                yield from map(int, thread.read_bytes().split())
+        return
+    # a kernel without CONFIG_PROC_CHILDREN
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if (
+                stat.read_bytes().rpartition(b") ")[2].split()[1]
+                == str(os.getpid()).encode()
+            ):
+                yield int(stat.parent.name)
+
+
+GUARD = Guard()
+
+
+def require_none_left() -> None:
+    """End all processes that were started, by whomever.
+
+    Raises StrayProcess if one of them cannot be ended.
+    """
+    GUARD.end_all()
