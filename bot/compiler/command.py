@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from glob import iglob
+from itertools import filterfalse
 from pathlib import Path
 from shlex import split
 
@@ -112,9 +113,9 @@ class CommandCompiler:
         lines = _digest_lines(self.sources)
         result = []
         for cell in cells:
-            model = self.path_of(cell.model.path)
-            read = [line for name, line in lines.items() if name != model]
-            inputs = digest_of(read) if read else ""
+            other_lines = dict(lines)
+            other_lines.pop(self.path_of(cell.model.path), None)
+            inputs = digest_of(list(other_lines.values())) if other_lines else ""
             worded = structs.replace(cell, run=self._words(cell), inputs=inputs)
             result.append(structs.replace(worded, unlisted=self._unlisted(worded)))
         return tuple(result)
@@ -233,23 +234,29 @@ class CommandCompiler:
 
         Raises InputError for files beyond the limits.
         """
-        paths = [Path(entry.path) for entry in files_below(out)]
+        paths = {}
+        for entry in files_below(out):
+            path = Path(entry.path)
+            paths[path.relative_to(out).as_posix()] = path
         if len(paths) > _MOST_FILES:
             raise InputError(
                 f"the command wrote {len(paths):,} files, and the limit is {_MOST_FILES:,}"
             )
-        names = sorted((path.relative_to(out).as_posix(), path) for path in paths)
+        names = sorted(paths)
         command = self.command
-        artifacts = [name for name, _ in names if any_of(command.artifacts, name)]
+        artifacts = [name for name in names if any_of(command.artifacts, name)]
         if not artifacts:
-            written = ", ".join(printable(name) for name, _ in names[:3]) or "nothing"
+            written = ", ".join(map(printable, names[:3])) or "nothing"
             return Failure(
                 "compile",
                 f"wrote no file that is {' or '.join(command.artifacts)}, but {written}",
             )
         stages = [f"*.{stage}" for stage in command.stages]
         patterns = (*command.artifacts, STACK_USAGE, *stages)
-        measured = {name: path for name, path in names if any_of(patterns, name)}
+        measured = {}
+        for name in names:
+            if any_of(patterns, name):
+                measured[name] = paths[name]
         _require_readable(measured, out)
         return Compiled(
             {name: read_bounded(path, name) for name, path in measured.items()},
@@ -391,10 +398,9 @@ def command_compiler(
                 f"is not a command: {error}", where=spec
             ) from None
     sources = _sources(command, root)
-    files = [
-        f"{name}\n{hashlib.sha256(data).hexdigest()}"
-        for name, data in sorted(sources.items())
-    ]
+    files = []
+    for name, data in sorted(sources.items()):
+        files.append(f"{name}\n{hashlib.sha256(data).hexdigest()}")
     programs = _programs_of(command, side, environment)
     digest = digest_of(
         key,
@@ -448,7 +454,7 @@ def _programs_of(
 
 def _sources(command: Command, root: Path) -> dict[str, bytes]:
     """Return the files that the folder gets, and those that the command names."""
-    names = {word for word in command.run if not os.path.isabs(word)}
+    names = set(filterfalse(os.path.isabs, command.run))
     for glob in command.sources:
         names.update(iglob(glob, root_dir=root, recursive=True))
     files = dict[str, Path]()

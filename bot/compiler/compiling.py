@@ -25,6 +25,7 @@ from bot.compiler.machine_limits import require_room
 from bot.compiler.static_library import library_path, make_room_for_library
 from bot.compiler.toolchain import UNTHREADED, Toolchain
 from bot.core.backends import BACKENDS
+from bot.core.mappings import known_values
 from bot.core.planned import LIFTED, LIFTED_LIMIT_FLAG
 from bot.core.snapshot import NOT_SHIPPED, Failure
 from bot.core.this_machine import is_local
@@ -265,8 +266,9 @@ def _collect(
         reasons = dict.fromkeys(QUESTIONS, setup.bindings.reason)
     if not any(option.startswith("--stack-usage-file") for option in setup.options):
         reasons["stack_usage"] = "this compiler has no --stack-usage-file"
-    present = {name: data for name, data in files.items() if data is not None}
-    return Compiled(present, outcome.cpu_ms, outcome.peak_rss_kib, reasons=reasons)
+    return Compiled(
+        known_values(files), outcome.cpu_ms, outcome.peak_rss_kib, reasons=reasons
+    )
 
 
 def _asks_for_stack_gate(flag: str) -> bool:

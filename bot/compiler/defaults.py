@@ -56,11 +56,10 @@ def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Fa
 
     Paths in the compiler's own folder are written alike for every compiler.
     """
-    folders = [toolchain.binary.parent, toolchain.binary.parent.parent / "lib"]
-    library = next(
-        (folder / LIBRARY for folder in folders if (folder / LIBRARY).is_file()), None
-    )
-    if library is None:
+    library = toolchain.binary.parent / LIBRARY
+    if not library.is_file():
+        library = toolchain.binary.parent.parent / "lib" / LIBRARY
+    if not library.is_file():
         return Failure("option", f"there is no {LIBRARY} beside this compiler")
     with temporary_directory("options-") as directory:
         answer = directory / "answer.json"
@@ -96,13 +95,12 @@ def option_defaults(toolchain: Toolchain, cancel: Cancel) -> OptionDefaults | Fa
             return Failure("option", here("the options of the compiler cannot be read"))
     if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
         return Failure("option", "the library of the compiler gives no list of options")
-    pairs = (
-        flag.replace(str(library.parent), _FOLDER).partition("=") for flag in flags
-    )
+    values = {}
+    for flag in flags:
+        option, _, value = flag.replace(str(library.parent), _FOLDER).partition("=")
+        values[option] = value
     named = {f"--{name.lstrip('-')}" for name in _HELP_NAME.findall(text)}
-    return OptionDefaults(
-        {option: value for option, _, value in pairs}, frozenset(named)
-    )
+    return OptionDefaults(values, frozenset(named))
 
 
 def _last_line(output: str) -> str:

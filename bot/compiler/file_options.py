@@ -150,8 +150,9 @@ def paths_in(flag: str) -> tuple[str, ...]:
     signs = PATH_OPTIONS.get(option, "")
     pieces = [value]
     for sign in signs:
-        pieces += [part for piece in tuple(pieces) for part in _parts(piece, sign)]
-    return tuple(piece for piece in dict.fromkeys(pieces) if piece)
+        for piece in tuple(pieces):
+            pieces += _parts(piece, sign)
+    return tuple(filter(None, dict.fromkeys(pieces)))
 
 
 def _parts(piece: str, sign: str) -> list[str]:

@@ -126,8 +126,11 @@ class Reader:
             # A file that another option names may name object files, too.
             for flag in flags:
                 digests |= self._of_flag(flag)
-        searches = [flag for flag in flags if _is_search(flag)]
-        searched = tuple(path for flag in searches for path in paths_in(flag))
+        search_paths = list[str]()
+        for flag in flags:
+            if _is_search(flag):
+                search_paths += paths_in(flag)
+        searched = tuple(search_paths)
         for flag in flags:
             if flag.startswith(_SUBSTITUTE):
                 digests |= self._found(paths_in(flag), searched)

@@ -171,7 +171,7 @@ def in_its_words(
 
     Raises CompilerUnavailable.
     """
-    if not any(flag.startswith(RENAMED) for cell in cells for flag in cell.argv):
+    if not any(map(_has_renamed_option, cells)):
         return tuple(cells)
     with temporary_directory("code-size-") as scratch:
         is_known = cache(
@@ -198,6 +198,10 @@ def in_its_words(
                 )
             )
         return tuple(result)
+
+
+def _has_renamed_option(cell: PlannedCell) -> bool:
+    return any(flag.startswith(RENAMED) for flag in cell.argv)
 
 
 def flags_of(command: str) -> list[str]:

@@ -81,9 +81,10 @@ def known_measuring_options(
             unknown = None
         else:
             unknown = unknown_option(outcome.output)
-        remaining = [
-            option for option in options if option.partition("=")[0] != unknown
-        ]
+        remaining = []
+        for option in options:
+            if option.partition("=")[0] != unknown:
+                remaining.append(option)
         if outcome.ok or len(remaining) == len(options):
             break
         options = remaining

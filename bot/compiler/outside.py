@@ -80,7 +80,10 @@ def packages_digest() -> str:
 
     If no database lists them, it is the version of the operating system.
     """
-    digests = [hashed(Path(path)) for path in _DATABASES if os.path.isfile(path)]
+    digests = []
+    for path in _DATABASES:
+        if os.path.isfile(path):
+            digests.append(hashed(Path(path)))
     if _PACMAN.is_dir():
         digests += sorted(os.listdir(_PACMAN))
     return " ".join(digests or [platform.version()])
@@ -171,7 +174,9 @@ def _words(name: str, text: str, programs: Mapping[str, str]) -> Iterator[str]:
     if name.endswith(_COMPILED):
         return
     pattern = _QUOTED_WORD if name.endswith(_PYTHON) else _WORD
-    yield from (word for word in pattern.findall(text) if word in programs)
+    for word in pattern.findall(text):
+        if word in programs:
+            yield word
 
 
 @cache

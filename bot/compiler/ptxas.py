@@ -167,11 +167,7 @@ class Assembler:
             return here(f"ptxas did not end within {self._timeout_seconds:g} s")
         if outcome.signal:
             return here(f"ptxas was ended by {outcome.signal}")
-        lines = [line.strip() for line in output.splitlines() if line.strip()]
-        first = next(
-            (line for line in lines if "error" in line or "fatal" in line),
-            lines[0] if lines else "",
-        )
+        first = _first_error(output)
         if first:
             detail = f": {first[:_REFUSAL_CHARS]}"
         else:
@@ -179,3 +175,14 @@ class Assembler:
         return blamed(
             f"ptxas refuses the PTX text{detail}", replace(outcome, output=output)
         )
+
+
+def _first_error(output: str) -> str:
+    """Return the first line that reports an error, else the first line with text."""
+    first = ""
+    for line in output.splitlines():
+        text = line.strip()
+        if "error" in text or "fatal" in text:
+            return text
+        first = first or text
+    return first

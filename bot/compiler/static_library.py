@@ -19,11 +19,16 @@ def library_path(argv: Sequence[str], directory: Path) -> Path | None:
     None if its flags ask for none. The compiler gives any path the suffix `.o`. It
     writes no library if it links embedded libraries.
     """
-    options = [flag.partition("=") for flag in argv]
-    if not any(option == _LINK_STATIC for option, _, _ in options):
+    is_static = False
+    name = ""
+    for flag in argv:
+        option, _, value = flag.partition("=")
+        if option == _LINK_STATIC:
+            is_static = True
+        elif option == LIBRARY_PATH_OPTION:
+            name = value
+    if not is_static:
         return None
-    written = [value for option, _, value in options if option == LIBRARY_PATH_OPTION]
-    name = written[-1] if written else ""
     if name:
         return (directory / name).with_suffix(".o")
     return directory / ".o"

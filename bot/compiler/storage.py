@@ -155,8 +155,12 @@ def entries(root: Path) -> list[CacheEntry]:
 
 
 def _folders(root: Path) -> list[Path]:
-    folders = (root / name for name in (_COMPILERS, *_FILES))
-    return [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
+    folders = []
+    for name in (_COMPILERS, *_FILES):
+        folder = root / name
+        if folder.is_dir() and not folder.is_symlink():
+            folders.append(folder)
+    return folders
 
 
 def _files(folder: Path) -> Iterator[CacheEntry]:

@@ -17,8 +17,10 @@ def processor(argv: Sequence[str]) -> str:
     """
     if not any(flag.endswith("=host") for flag in argv):
         return ""
-    lines = [line for line in cpuinfo().splitlines() if _KIND.match(line)]
-    kinds = {line.partition(":")[2].strip() for line in lines}
+    kinds = set()
+    for line in cpuinfo().splitlines():
+        if _KIND.match(line):
+            kinds.add(line.partition(":")[2].strip())
     return "\n".join((platform.machine(), platform.processor(), *sorted(kinds)))
 
 

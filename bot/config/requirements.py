@@ -206,9 +206,10 @@ def requirements_file(name: str, top: Path, config_folder: Path) -> Path:
     places = [config_folder]
     if ".." not in Path(name).parts:
         places = [top, config_folder]
-    return next(
-        (place / name for place in places if (place / name).is_file()), places[0] / name
-    )
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+    return places[0] / name
 
 
 def _text(path: Path) -> str:

@@ -169,8 +169,10 @@ def parse_flags(text: str) -> tuple[str, ...]:
 
     Raises ValueError with one line for the user.
     """
+    flags = list[str]()
     try:
-        flags = [flag for line in text.splitlines() for flag in shlex.split(line)]
+        for line in text.splitlines():
+            flags += shlex.split(line)
     except ValueError as error:
         raise ValueError("a quotation mark is not closed") from error
     for flag in flags:
@@ -285,7 +287,10 @@ def merged(inherited: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
         elif option not in replaced:
             replaced.add(option)
             flags += values_of[option]
-    return (*flags, *(flag for flag in added if _option(flag) not in replaced))
+    for flag in added:
+        if _option(flag) not in replaced:
+            flags.append(flag)
+    return tuple(flags)
 
 
 def _option(flag: str) -> str:

@@ -69,9 +69,10 @@ def parse_size(text: str) -> int:
     except ValueError:
         raise ValueError(message) from None
     if unit not in _UNITS:
-        sizes = [
-            name for name, (dimension, _) in _UNITS.items() if dimension == "bytes"
-        ]
+        sizes = []
+        for name, (dimension, _) in _UNITS.items():
+            if dimension == "bytes":
+                sizes.append(name)
         raise ValueError(
             f"{text!r} has an unknown unit; known units: {', '.join(sizes)}"
         )

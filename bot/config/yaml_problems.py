@@ -67,9 +67,14 @@ def problems_of(
 
 def _other_type(value: Any, expected: Set[str]) -> tuple[str, str]:
     """Say what a value is and what it must be, and how to mend it."""
-    actual = next(text for kind, text in _TYPES.values() if kind is type(value))
-    must = " or ".join(text for name, (_, text) in _TYPES.items() if name in expected)
-    message = f"is {actual}, but must be {must}"
+    actual = ""
+    expected_texts = []
+    for name, (kind, text) in _TYPES.items():
+        if kind is type(value):
+            actual = text
+        if name in expected:
+            expected_texts.append(text)
+    message = f"is {actual}, but must be {' or '.join(expected_texts)}"
     if isinstance(value, (dict, list, type(None))):
         return message, ""
     if "array" in expected:

@@ -77,5 +77,8 @@ def is_same_break(
     """
     if state.first_sha not in commits:
         return False
-    then = state.findings
-    return all(any(is_covered(before, now) for before in then) for now in findings)
+
+    def is_in_issue(finding: Seen) -> bool:
+        return any(is_covered(before, finding) for before in state.findings)
+
+    return all(map(is_in_issue, findings))

@@ -38,7 +38,10 @@ def kept(snapshot: Snapshot) -> Snapshot:
     """
     cells = []
     for cell in snapshot.cells:
-        traces = {name: trace for name, trace in cell.traces.items() if trace.is_whole}
+        traces = {}
+        for name, trace in cell.traces.items():
+            if trace.is_whole:
+                traces[name] = trace
         families = []
         for family in cell.families:
             if not family.identical:

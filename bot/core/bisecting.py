@@ -99,13 +99,15 @@ def bracket(count: int, judge: Callable[[int], Judged]) -> Bracket:
     bad = count - 1
     between = list(range(1, bad))
     while between:
-        middle = between[len(between) // 2]
+        half = len(between) // 2
+        middle = between.pop(half)
         result = judge(middle)
         if result == "good":
             good = middle
+            between = between[half:]
         elif result == "bad":
             bad = middle
-        between = [place for place in between if good < place < bad and place != middle]
+            between = between[:half]
     return Bracket(good, bad)
 
 

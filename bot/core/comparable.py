@@ -94,22 +94,24 @@ def _without_machine_code(cell: Cell, reason: str) -> Cell:
 def _without(cell: Cell, names: Collection[str], reason: str) -> Cell:
     """Return the cell with None for these metrics, in all that its command gave."""
     unknown = dict.fromkeys(names)
-    outcomes = tuple(
-        replace(outcome, metrics={**outcome.metrics, **unknown})
-        for outcome in cell.others
-    )
-    reasons = {**cell.reasons, **dict.fromkeys(names, reason)}
+    outcomes = []
+    for outcome in cell.others:
+        metrics = {**outcome.metrics, **unknown}
+        outcomes.append(replace(outcome, metrics=metrics))
     return replace(
-        cell, metrics={**cell.metrics, **unknown}, reasons=reasons, others=outcomes
+        cell,
+        metrics={**cell.metrics, **unknown},
+        reasons={**cell.reasons, **dict.fromkeys(names, reason)},
+        others=tuple(outcomes),
     )
 
 
 def changed_inputs(base: Snapshot, head: Snapshot) -> frozenset[str]:
     """Return the models of builds that read other files beside the model on head."""
-    base_inputs = {cell.key: cell.inputs for cell in base.cells}
-    pairs = ((cell.key, base_inputs.get(cell.key), cell.inputs) for cell in head.cells)
-    return frozenset(
-        key.model
-        for key, before, after in pairs
-        if before is not None and before != after
-    )
+    base_cells = base.by_key
+    models = set()
+    for cell in head.cells:
+        before = base_cells.get(cell.key)
+        if before is not None and before.inputs != cell.inputs:
+            models.add(cell.model)
+    return frozenset(models)

@@ -350,13 +350,20 @@ def outcome(cell: Cell | None) -> str:
 def _reason(base: Cell | None, head: Cell | None) -> str:
     """Return why a cell is not measured on a side; empty if it is on both."""
     sides = {"head": head, "base": base}
-    cells = [cell for cell in sides.values() if cell is not None]
-    for cell in cells:
+    cells = []
+    lost = []
+    late = []
+    for name, cell in sides.items():
+        if cell is None:
+            lost.append(name)
+            continue
+        cells.append(cell)
+        if cell.status == "timeout":
+            late.append(name)
         if cell.failure is not None and cell.status == "unsupported":
             return cell.failure.message
-    if lost := [name for name, cell in sides.items() if cell is None]:
+    if lost:
         return f"not measured on {lost[0] if cells else 'either side'}"
-    late = [name for name, cell in sides.items() if cell and cell.status == "timeout"]
     if not late:
         return ""
     where = late[0] if len(late) == 1 else "both sides"
@@ -375,8 +382,12 @@ def exact_changes(metrics: Iterable[MetricDelta]) -> list[MetricDelta]:
 
     A value that only one side has counts as a difference.
     """
-    exact = [metric for metric in metrics if metric.id not in INEXACT]
-    return [metric for metric in exact if metric.base != metric.head or metric.is_open]
+    changes = []
+    for metric in metrics:
+        is_change = metric.base != metric.head or metric.is_open
+        if is_change and metric.id not in INEXACT:
+            changes.append(metric)
+    return changes
 
 
 _NOTHING: Metrics = {}
@@ -522,8 +533,8 @@ def diff(base: Snapshot, head: Snapshot) -> tuple[CellDelta, ...]:
 
     What was planned and has no cell is `unmeasured`.
     """
-    base_cells = {cell.key: cell for cell in base.cells}
-    head_cells = {cell.key: cell for cell in head.cells}
+    base_cells = base.by_key
+    head_cells = head.by_key
     keys = base_cells.keys() | head_cells.keys() | base.planned | head.planned
     deltas = []
     for key in sorted(keys):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -116,10 +117,12 @@ def _last_step(pairs: Sequence[tuple[float, float]]) -> float:
 
     If a depth was measured several times, the mean counts.
     """
-    before, last = sorted({depth for depth, _ in pairs})[-2:]
-    last_value = statistics.fmean(value for depth, value in pairs if depth == last)
-    before_value = statistics.fmean(value for depth, value in pairs if depth == before)
-    return (last_value - before_value) / (last - before)
+    values = defaultdict[float, list[float]](list)
+    for depth, value in pairs:
+        values[depth].append(value)
+    before, last = sorted(values)[-2:]
+    rise = statistics.fmean(values[last]) - statistics.fmean(values[before])
+    return rise / (last - before)
 
 
 class DepthGrowth(NamedTuple):
@@ -149,13 +152,13 @@ def series(study: Study) -> list[tuple[Variant, ...]]:
     for variant in study.variants:
         if variant.layers is None:
             continue
-        group = next(
-            (group for group in groups if _flat(group[0]) == _flat(variant)), None
-        )
-        if group is None:
-            group = list[Variant]()
-            groups.append(group)
-        group.append(variant)
+        flat = _flat(variant)
+        for group in groups:
+            if _flat(group[0]) == flat:
+                group.append(variant)
+                break
+        else:
+            groups.append([variant])
     result = []
     for group in groups:
         if len({variant.layers for variant in group}) > 1:
@@ -188,7 +191,7 @@ def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
 def _cells_of(variant: Variant) -> dict[CellKey, Cell]:
     if variant.snapshot is None:
         return {}
-    return {cell.key: cell for cell in variant.snapshot.cells}
+    return variant.snapshot.by_key
 
 
 def _value(cell: Cell | None, column: str) -> Value:
@@ -204,10 +207,14 @@ def _grown(
     values = [_value(cell, column) for cell in cells]
     pairs = tuple(zip(depths, values, strict=True))
     names = tuple(variant.name for variant in group)
-    growth = fitted(
-        [(layers, value) for layers, value in pairs if isinstance(value, int)]
-    )
-    if any(isinstance(value, Spread) for value in values):
+    points = list[Point]()
+    is_open = False
+    for layers, value in pairs:
+        if isinstance(value, int):
+            points.append((layers, value))
+        is_open = is_open or isinstance(value, Spread)
+    growth = fitted(points)
+    if is_open:
         growth = "a build is non-deterministic"
     if isinstance(growth, str):
         return DepthGrowth(

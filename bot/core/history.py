@@ -106,8 +106,11 @@ def _release(order: int, variant: Variant) -> dict[str, object]:
     row = {"name": variant.name, "order": order, "spec": variant.spec}
     if (side := variant.snapshot) is None:
         return row | filled(reason=variant.reason)
-    compiler = {
-        name: getattr(side.compiler, name)
-        for name in ("version", "revision", "digest", "metrics")
-    }
-    return row | filled(**compiler, sha=side.source.sha, notes=side.notes)
+    return row | filled(
+        version=side.compiler.version,
+        revision=side.compiler.revision,
+        digest=side.compiler.digest,
+        metrics=side.compiler.metrics,
+        sha=side.source.sha,
+        notes=side.notes,
+    )

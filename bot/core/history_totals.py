@@ -35,16 +35,10 @@ def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
     A release that measured nothing has no totals. Only cells with one value in every
     release count, so that neither a gap nor chance looks like a change.
     """
-    measured = {variant.name for variant in study.measured}
-    columns = [
-        place
-        for place, variant in enumerate(study.variants)
-        if variant.name in measured
-    ]
+    columns = _measured_columns(study)
     values = {metric: _single_values(study, metric, columns) for metric in TRACKED}
-    targets = {key.target for (_, key), cell in study.cells.items() if cell.measured}
     totals = []
-    for target in (None, *sorted(targets)):
+    for target in (None, *_measured_targets(study)):
         rows_of = {metric: _rows_on(cells, target) for metric, cells in values.items()}
         counts = {metric: len(rows) for metric, rows in rows_of.items()}
         for place, column in enumerate(columns):
@@ -57,6 +51,24 @@ def totals_of(study: Study) -> tuple[HistoryTotal, ...]:
                 )
             )
     return tuple(totals)
+
+
+def _measured_columns(study: Study) -> list[int]:
+    """Return the places of the variants that measured anything."""
+    measured = {variant.name for variant in study.measured}
+    columns = []
+    for place, variant in enumerate(study.variants):
+        if variant.name in measured:
+            columns.append(place)
+    return columns
+
+
+def _measured_targets(study: Study) -> list[str]:
+    targets = set()
+    for (_, key), cell in study.cells.items():
+        if cell.measured:
+            targets.add(key.target)
+    return sorted(targets)
 
 
 def _single_values(
@@ -77,7 +89,9 @@ def _single_values(
 
 def _rows_on(cells: Mapping[CellKey, list[int]], target: str | None) -> list[list[int]]:
     """Return the values of the cells of one target, or of all (None)."""
-    return [row for key, row in cells.items() if target in (None, key.target)]
+    if target is None:
+        return list(cells.values())
+    return [row for key, row in cells.items() if key.target == target]
 
 
 def _summed(
@@ -120,12 +134,11 @@ def growth_since(point: Point, base: Snapshot | None, head: Snapshot) -> Growth:
             metrics={},
         )
     before, after = all_targets
-    metrics = {
-        metric: Grown(
+    metrics = {}
+    for metric in TRACKED:
+        metrics[metric] = Grown(
             before.metrics[metric], after.metrics[metric], after.cells[metric]
         )
-        for metric in TRACKED
-    }
     return Growth(
         since=point.since, base=point.sha, what=point.what, reason="", metrics=metrics
     )

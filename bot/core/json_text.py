@@ -14,10 +14,11 @@ import msgspec
 
 from bot.errors import InputError
 
+_K = TypeVar("_K")
 _TEXT = re.compile(r"(?:[\w.:$-]+ [1-9]\d{0,15}(?: (?!$)|$))*")
 
 
-def without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
+def without_zeros(counts: Mapping[_K, int]) -> dict[_K, int]:
     """Return the counts that are not 0, in their own order."""
     return {name: count for name, count in counts.items() if count}
 
@@ -92,21 +93,25 @@ def lines(
     """
     if not isinstance(record, Mapping):
         record = msgspec.structs.asdict(record)
-    fields = {
-        name: value for name, value in record.items() if value is not msgspec.UNSET
-    }
-    for index, (name, value) in enumerate(sorted(fields.items())):
+    fields = []
+    for name, value in sorted(record.items()):
+        if value is not msgspec.UNSET:
+            fields.append((name, value))
+    for index, (name, value) in enumerate(fields):
         yield b"%c%s:" % (b"{,"[index > 0], canonical(name))
         if name in _PILED:
             yield from _piled(b"[]", map(canonical, value if cells is None else cells))
         elif name == "programs":
-            entries = (
-                canonical(key) + b":" + canonical(value[key]) for key in sorted(value)
-            )
-            yield from _piled(b"{}", entries)
+            yield from _piled(b"{}", _entries(value))
         else:
             yield canonical(value) + b"\n"
     yield b"}\n"
+
+
+def _entries(values: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield the entries of an object, sorted by their names."""
+    for name in sorted(values):
+        yield canonical(name) + b":" + canonical(values[name])
 
 
 def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
@@ -118,9 +123,11 @@ def _piled(brackets: bytes, entries: Iterable[bytes]) -> Iterator[bytes]:
 
 def filled(**values: object) -> dict[str, object]:
     """Return the values without those that are empty; numbers stay, even 0."""
-    return {
-        name: value for name, value in values.items() if value or isinstance(value, int)
-    }
+    result = {}
+    for name, value in values.items():
+        if value or isinstance(value, int):
+            result[name] = value
+    return result
 
 
 def decoded(

@@ -43,15 +43,16 @@ class Sums:
 
         Return None if one of them is not known.
         """
-        cells = [
-            self.cells[model, variant]
-            for model in self.models
-            if (model, variant) in self.cells
-        ]
-        values = [
-            value for cell in cells if (value := value_of(cell, column)) is not None
-        ]
-        if not values or len(values) != len(self.models):
+        values = []
+        for model in self.models:
+            cell = self.cells.get((model, variant))
+            if cell is None:
+                return None
+            value = value_of(cell, column)
+            if value is None:
+                return None
+            values.append(value)
+        if not values:
             return None
         if METRIC_BY_ID[column].over == "largest":
             return largest(values)
@@ -63,12 +64,12 @@ class Sums:
 
     def time(self, variant: str) -> Mean | None:
         """Return the mean ratio of CPU time; None if nothing was timed."""
-        candidates = (
-            self.time_ratio(model, variant)
-            for model, name in self.cells
-            if name == variant
-        )
-        ratios = [ratio for ratio in candidates if ratio]
+        ratios = []
+        for model, name in self.cells:
+            if name == variant:
+                ratio = self.time_ratio(model, variant)
+                if ratio:
+                    ratios.append(ratio)
         if ratios:
             return Mean(statistics.geometric_mean(ratios), len(ratios))
         return None
@@ -97,23 +98,25 @@ def sums(lab: Lab) -> list[Sums]:
     """Return each target's, sorted by name."""
     result = []
     for target in sorted({cell.key.target for _, cell in lab.cells}):
-        cells = {
-            (cell.key.model, name): cell
-            for name, cell in lab.cells
-            if cell.key.target == target
-        }
-        named = {variant for _, variant in cells}
-        variants = tuple(
-            variant for variant in lab.study.variants if variant.name in named
-        )
-        models = sorted({model for model, _ in cells})
+        cells = {}
+        models = set()
+        named = set()
+        for name, cell in lab.cells:
+            if cell.target == target:
+                cells[cell.model, name] = cell
+                models.add(cell.model)
+                named.add(name)
+        variants = []
+        for variant in lab.study.variants:
+            if variant.name in named:
+                variants.append(variant)
         shared = _models_of_all(cells)
         reference = lab.study.references.get(target)
         first = reference.name if reference else ""
         result.append(
             Sums(
                 target=target,
-                variants=variants,
+                variants=tuple(variants),
                 reference=first,
                 models=shared,
                 more=len(models) - len(shared),

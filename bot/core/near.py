@@ -40,6 +40,7 @@ def nearest(
             for part in (text, text[: len(word)]):
                 meant.setdefault(part, []).append(name)
     near = get_close_matches(word, meant, _SUGGESTED, _NEAR)
-    return list(dict.fromkeys(name for text in near for name in meant[text]))[
-        :_SUGGESTED
-    ]
+    suggested = dict[str, None]()
+    for text in near:
+        suggested |= dict.fromkeys(meant[text])
+    return list(suggested)[:_SUGGESTED]

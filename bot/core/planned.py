@@ -14,6 +14,7 @@ from itertools import product
 from msgspec.structs import replace
 
 from bot.core.backends import backend_of
+from bot.core.mappings import only_named
 from bot.core.near import near_or_known
 from bot.core.record import Small
 from bot.core.snapshot import UNLISTED, CellKey, Snapshot
@@ -37,7 +38,11 @@ def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str
             tail = ""
         short[target] = tail or target.removesuffix("-spirv")
     names = [*short.values(), *full]
-    return {t: s if s == t or names.count(s) == 1 else t for t, s in short.items()}
+    for target in full:
+        name = short[target]
+        if name != target and names.count(name) > 1:
+            short[target] = target
+    return short
 
 
 def matching(
@@ -67,10 +72,17 @@ def beginning(
     `main_dispatch_1_matmul`. A dispatch of an initializer is left out if another
     function has one, too. A glob may leave out the function, too.
     """
-    texts = {name: f"_{name} _{(short or {}).get(name, name)}" for name in names}
-    begin = [name for name in names if f"_{start}" in texts[name]]
+    begin = []
+    for name in names:
+        short_name = (short or {}).get(name, name)
+        if f"_{start}" in f"_{name} _{short_name}":
+            begin.append(name)
     begin = begin or matching(names, f"*_{start}", short)
-    whole = [name for name in begin if f"{name}_".partition(start)[2][:1] == "_"]
+    whole = []
+    for name in begin:
+        after = f"{name}_".partition(start)[2]
+        if after.startswith("_"):
+            whole.append(name)
     whole = whole or begin
     return [name for name in whole if not name.startswith("_initializer_")] or whole
 
@@ -83,7 +95,10 @@ def kept(
     """Return the names that any selector matches; all names without a selector."""
     if not selectors:
         return set(names)
-    return {name for selector in selectors for name in matching(names, selector, short)}
+    result = set[str]()
+    for selector in selectors:
+        result.update(matching(names, selector, short))
+    return result
 
 
 def require_matches(
@@ -319,14 +334,15 @@ def narrowed(
     chosen_targets = kept(targets, target_globs, short)
 
     def part(side: Snapshot) -> Snapshot:
-        cells = (cell for cell in side.cells if cell.key.model in chosen_models)
-        models = [name for name in side.models if name in chosen_models]
-        targets = [name for name in side.targets if name in chosen_targets]
+        cells = []
+        for cell in side.cells:
+            if cell.model in chosen_models and cell.target in chosen_targets:
+                cells.append(cell)
         return replace(
             side,
-            cells=tuple(cell for cell in cells if cell.key.target in chosen_targets),
-            models={name: side.models[name] for name in models},
-            targets={name: side.targets[name] for name in targets},
+            cells=tuple(cells),
+            models=only_named(side.models, chosen_models),
+            targets=only_named(side.targets, chosen_targets),
         )
 
     return {label: part(side) for label, side in sides.items()}

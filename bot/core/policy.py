@@ -129,8 +129,10 @@ def _first_rules(
     Args:
         matching: for each rule, whether it is about the cell.
     """
-    pairs = zip(rules, matching, strict=True)
-    of_cell = {id(rule) for rule, matches in pairs if matches}
+    of_cell = set()
+    for rule, matches in zip(rules, matching, strict=True):
+        if matches:
+            of_cell.add(id(rule))
     first = dict[str, Rule]()
     for id_, candidates in by_metric.items():
         for rule in candidates:

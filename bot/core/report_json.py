@@ -96,8 +96,12 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCellRow:
     for name in ("status", "failure", "command"):
         base_value = getattr(delta.base, name, None)
         fields[name] = Both(base_value, getattr(delta.head, name, None))
-    metrics = delta.metrics.values()
-    seen = {metric.id: Both(*metric.seen) for metric in metrics if metric.seen}
+    metrics = {}
+    seen = {}
+    for metric in delta.metrics.values():
+        metrics[metric.id] = Both(metric.base, metric.head)
+        if metric.seen:
+            seen[metric.id] = Both(*metric.seen)
     return ReportCellRow(
         **fields,
         model=delta.key.model,
@@ -105,7 +109,7 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCellRow:
         state=delta.state,
         identical=delta.identical,
         reason=delta.reason,
-        metrics={metric.id: Both(metric.base, metric.head) for metric in metrics},
+        metrics=metrics,
         families=delta.head.families if delta.head else (),
         seen=seen or msgspec.UNSET,
     )

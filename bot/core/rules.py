@@ -97,7 +97,11 @@ class Rule(Small, frozen=True):
             ("fail", self.fail),
             ("warn", self.warn),
         )
-        return tuple((level, spec) for level, spec in levels if spec is not None)
+        given = []
+        for level, spec in levels:
+            if spec is not None:
+                given.append((level, spec))
+        return tuple(given)
 
     def matches_cell(self, key: CellKey) -> bool:
         """Return whether the rule is about this cell."""
@@ -172,4 +176,8 @@ def hiding(
 
 def _cover(wide: Iterable[str], narrow: Iterable[str]) -> bool:
     """Return whether each of the narrow globs is covered by one of the wide ones."""
-    return all(any(covers(cover, glob) for cover in wide) for glob in narrow)
+
+    def is_covered(glob: str) -> bool:
+        return any(covers(cover, glob) for cover in wide)
+
+    return all(map(is_covered, narrow))

@@ -21,8 +21,12 @@ Costs = Mapping[CellKey, int]
 
 def known_costs(cells: Iterable[Cell]) -> dict[CellKey, int]:
     """Return the last known cost of each cell of a snapshot, in ms of CPU time."""
-    costs = ((cell.key, cell.value("compile_cpu_ms")) for cell in cells)
-    return {key: cost for key, cost in costs if cost is not None}
+    costs = {}
+    for cell in cells:
+        cost = cell.value("compile_cpu_ms")
+        if cost is not None:
+            costs[cell.key] = cost
+    return costs
 
 
 def expected(cells: Sequence[PlannedCell], last_costs: Costs) -> dict[CellKey, float]:
@@ -72,7 +76,10 @@ def deal(
         lightest = loads.index(min(loads))
         loads[lightest] += cost_of(hand)
         shards[lightest].update(hand)
-    return tuple(tuple([cell for cell in cells if cell.key in keys]) for keys in shards)
+    result = []
+    for keys_of_shard in shards:
+        result.append(tuple([cell for cell in cells if cell.key in keys_of_shard]))
+    return tuple(result)
 
 
 def shard(
@@ -165,7 +172,7 @@ def dealt(
     """
     planned = {cell.key: cell for cell in cells}
     parts = {row.shard: _keys_of(row) for row in _parts(plan, where)}
-    named = {key for part in parts.values() for key in part}
+    named = set[CellKey]().union(*parts.values())
     if unmatched := named ^ planned.keys():
         message = (
             f"has {len(named)} builds, but {len(cells)} are planned here: {min(unmatched)}"
@@ -232,12 +239,15 @@ def merge_snapshots(parts: Sequence[tuple[str, Snapshot]]) -> Snapshot:
                     hint="merge every shard once",
                 )
             cells[cell.key] = cell
+    notes = set[str]()
+    for _, part in parts:
+        notes.update(part.notes)
     return replace(
         first,
         cells=tuple(cells[key] for key in sorted(cells)),
         targets=_united("targets", parts),
         models=_united("models", parts),
-        notes=tuple(sorted({note for _, part in parts for note in part.notes})),
+        notes=tuple(sorted(notes)),
     )
 
 
@@ -284,8 +294,8 @@ def nothing_in_common(base: Snapshot, head: Snapshot) -> str:
 
     It is empty if both sides have a cell in common.
     """
-    base_keys = {cell.key for cell in base.cells}
-    head_keys = {cell.key for cell in head.cells}
+    base_keys = base.by_key.keys()
+    head_keys = head.by_key.keys()
     if not base_keys or not head_keys or base_keys & head_keys:
         return ""
     return (
@@ -317,9 +327,13 @@ def _on_no_target(model: str, cells: Sequence[Cell]) -> str:
 
     Where its cells differ, it names the target that it quotes.
     """
-    compiles = all(cell.failure and cell.failure.stage == NOT_SHIPPED for cell in cells)
-    verb = "is measured" if compiles else "compiles"
-    lines = [cell.failure.message.partition("\n")[0] for cell in cells if cell.failure]
+    verb = "is measured"
+    lines = []
+    for cell in cells:
+        if cell.failure:
+            lines.append(cell.failure.message.partition("\n")[0])
+        if not cell.failure or cell.failure.stage != NOT_SHIPPED:
+            verb = "compiles"
     if len(set(lines)) > 1:
         where = f"; on {cells[0].key.target}"
     else:

@@ -248,9 +248,16 @@ class Snapshot(Record, frozen=True):
     @property
     def planned(self) -> frozenset[CellKey]:
         """Return the cells that were planned; a shard has only some of them."""
-        return frozenset(
-            CellKey(model, target) for model in self.models for target in self.targets
-        )
+        keys = set()
+        for model in self.models:
+            for target in self.targets:
+                keys.add(CellKey(model, target))
+        return frozenset(keys)
+
+    @property
+    def by_key(self) -> dict[CellKey, Cell]:
+        """Return the cells by their keys, in the order of the cells."""
+        return {cell.key: cell for cell in self.cells}
 
     def plans(self, key: CellKey) -> bool:
         """Return whether the cell was planned."""

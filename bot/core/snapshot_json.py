@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from sys import intern
 from typing import Any, Final, Literal, cast
@@ -73,17 +74,27 @@ def key_of(program: Program) -> str:
 
 def snapshot_lines(snapshot: Snapshot) -> Iterator[bytes]:
     """Yield the text of `snapshot.json`, the same one for the same snapshot."""
-    programs = {
-        id(cell.program): cell.program for cell in snapshot.cells if cell.program
-    }
-    names = {identity: key_of(program) for identity, program in programs.items()}
+    names = dict[int, str]()
+    programs = dict[str, Program]()
+    for cell in snapshot.cells:
+        program = cell.program
+        if program and id(program) not in names:
+            name = key_of(program)
+            names[id(program)] = name
+            programs[name] = program
     fields = asdict(snapshot)
     fields["schema"] = SNAPSHOT_SCHEMA
-    fields["programs"] = {names[identity]: programs[identity] for identity in names}
-    cells = (
-        replace(cell, program=names.get(id(cell.program))) for cell in snapshot.cells
-    )
-    return lines(fields, cells)
+    fields["programs"] = programs
+    return lines(fields, _with_names(snapshot.cells, names))
+
+
+def _with_names(cells: Iterable[Cell], names: Mapping[int, str]) -> Iterator[Cell]:
+    """Yield each cell with the name of its program in place of the program.
+
+    `names`: the identity of a program → its name.
+    """
+    for cell in cells:
+        yield replace(cell, program=names.get(id(cell.program)))
 
 
 def from_json(text: bytes | str, where: str = "snapshot") -> Snapshot:
@@ -117,9 +128,13 @@ def from_lines(text: Iterable[bytes], where: str) -> Snapshot:
         )
     early = iter(cells)
     fields = {name: getattr(rest, name) for name in Snapshot.__struct_fields__}
-    fields["cells"] = tuple(
-        next(early) if isinstance(cell, int) else cell for cell in rest.cells
-    )
+    all_cells = list[Cell]()
+    for cell in rest.cells:
+        if isinstance(cell, int):
+            all_cells.append(next(early))
+        else:
+            all_cells.append(cell)
+    fields["cells"] = tuple(all_cells)
     try:
         snapshot = Snapshot(**fields)
     except ValueError as error:
@@ -167,9 +182,9 @@ def _complete(snapshot: Snapshot, programs: Mapping[str, Program], where: str) -
     for i, cell in enumerate(snapshot.cells):
         complete(cell, programs, where=f"{where}: cells[{i}]", declared=declared)
     _require_small(snapshot.cells, where)
-    traced = sum(
-        trace.size for cell in snapshot.cells for trace in cell.traces.values()
-    )
+    traced = 0
+    for cell in snapshot.cells:
+        traced += sum(trace.size for trace in cell.traces.values())
     if traced > MOST_TRACED:
         raise InputError(
             "has traces above the size limit", where=where, hint=MEASURE_AGAIN
@@ -272,8 +287,12 @@ def _require_possible(cell: Cell, where: str) -> None:
 
 def _require_small(cells: Sequence[Cell], where: str) -> None:
     """Raise InputError for figures whose sum is too large for readers of JSON."""
-    for id_ in {id_ for cell in cells for id_ in cell.metrics}:
-        if sum(cell.metrics.get(id_) or 0 for cell in cells) > INT_LIMIT:
+    sums = Counter[str]()
+    for cell in cells:
+        for id_, value in cell.metrics.items():
+            sums[id_] += value or 0
+    for id_, total in sums.items():
+        if total > INT_LIMIT:
             raise InputError(
                 f"{id_} of all cells sums to more than {INT_LIMIT:,}", where=where
             )

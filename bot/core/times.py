@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from bot.core.growth import Growth, fitted
+from bot.core.mappings import only_named
 from bot.core.record import Small
 
 AFTER_LAST = "artifact"
@@ -51,8 +52,7 @@ def longest(variants: Sequence[CompileTimes], limit: int) -> list[CompileTimes]:
         longest_passes.update(list(times.passes)[:limit])
     result = []
     for times in variants:
-        names = [name for name in times.passes if name in longest_passes]
-        passes = {name: times.passes[name] for name in names}
+        passes = only_named(times.passes, longest_passes)
         result.append(replace(times, passes=passes))
     return result
 

@@ -73,7 +73,8 @@ class DispatchTrace(Record, frozen=True, omit_defaults=True):
         Real traces have up to 100,000.
         """
         steps = self.steps + self.across
-        return len(steps) * len({name for step in steps for name in step.changes})
+        names = set[str]().union(*(step.changes for step in steps))
+        return len(steps) * len(names)
 
     @property
     def is_whole(self) -> bool:

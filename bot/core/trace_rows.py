@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
+from bot.core.json_text import without_zeros
 from bot.core.trace import (
     PassState,
     TraceRow,
@@ -28,12 +29,12 @@ def rows_of(base: Sequence[PassState], head: Sequence[PassState]) -> Iterator[Tr
         if base_state is None or head_state is None or named is None:
             continue
         if base_state.level == head_state.level:
-            differences = _more(base_state.operations, head_state.operations)
+            differences = more_on_head(base_state.operations, head_state.operations)
             yield TraceRow(
                 name=named.name,
                 base=base_pass,
                 head=head_pass,
-                apart=differences or _more(base_state.typed, head_state.typed),
+                apart=differences or more_on_head(base_state.typed, head_state.typed),
                 share=share_of(base_state, head_state),
             )
 
@@ -91,17 +92,17 @@ def _stable_names(states: Sequence[PassState]) -> list[tuple[str, str]]:
     return names
 
 
-def _more(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
+def more_on_head(base: Mapping[str, int], head: Mapping[str, int]) -> dict[str, int]:
     """Return operation → how many more head has, the largest difference first."""
     counts = Counter(head)
     counts.subtract(base)
-    differing = [(name, count) for name, count in counts.items() if count]
+    differing = without_zeros(counts).items()
     return dict(sorted(differing, key=lambda item: (-abs(item[1]), item[0])))
 
 
 def share_of(base: PassState, head: PassState) -> float:
     """Return the share of the larger side's operations that differ by name or types."""
-    counts = _more(base.typed, head.typed).values()
+    counts = more_on_head(base.typed, head.typed).values()
     come = sum(count for count in counts if count > 0)
     gone = -sum(count for count in counts if count < 0)
     return max(come, gone) / max(base.total, head.total, 1)

@@ -150,5 +150,8 @@ def _needed_knobs(delta: DispatchDelta) -> tuple[tuple[str, str], ...]:
         return ((NOT_BY_VALUES, ""),)
     if proof.status not in (PROVED, PARTLY):
         return changes
-    needed = tuple((name, change) for name, change in changes if name in proof.knobs)
-    return needed or changes
+    needed = []
+    for name, change in changes:
+        if name in proof.knobs:
+            needed.append((name, change))
+    return tuple(needed) or changes

@@ -125,10 +125,11 @@ def _starred(level: str, varies: Iterator[bool]) -> str:
 
 def naming(base: Cell, head: Cell, sections: Sections = ()) -> Names:
     """Return the names of the places on both sides of a cell; see `name_places`."""
-    programs = [cell.program for cell in (base, head) if cell.program]
-    return name_places(
-        frozenset().union(*map(_named_places, programs)), tuple(sections)
-    )
+    places = frozenset[str]()
+    for cell in (base, head):
+        if cell.program:
+            places |= _named_places(cell.program)
+    return name_places(places, tuple(sections))
 
 
 @per_object
@@ -161,13 +162,18 @@ def name_places(
     names = grouped(dict.fromkeys(levels.values()))
     named = {place: names[path] for place, path in levels.items()}
     components = dict[str, str]()
-    for place in named:
+    unsectioned = dict[str, _Levels]()
+    for place, name in named.items():
         section = _section_of(firsts[place], sections)
-        if section is not None:
+        if section is None:
+            unsectioned[place] = name
+        else:
             components[place] = section
-    unsectioned = named.keys() - components.keys()
-    components |= _cut_names({place: named[place] for place in unsectioned})
-    return {place: (components[place], ".".join(name)) for place, name in named.items()}
+    components |= _cut_names(unsectioned)
+    result = {}
+    for place, name in named.items():
+        result[place] = (components[place], ".".join(name))
+    return result
 
 
 def _section_of(first: str, sections: Iterable[tuple[str, str]]) -> str | None:

@@ -66,7 +66,9 @@ def strategy_diff(base: str, head: str) -> tuple[str, ...]:
 
 
 def _knob_lines(parts: tuple[str, ...]) -> str:
-    lines = [f"{name} = {'; '.join(values)}" for name, values in knobs(parts).items()]
+    lines = []
+    for name, values in knobs(parts).items():
+        lines.append(f"{name} = {'; '.join(values)}")
     return "\n".join(lines)
 
 

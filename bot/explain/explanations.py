@@ -173,6 +173,8 @@ def explanations(
 
 def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
     """Return the models whose text or other input file differs between the sides."""
-    names = {*base.models, *head.models}
-    edited = {name for name in names if base.models.get(name) != head.models.get(name)}
-    return frozenset(edited | changed_inputs(base, head))
+    changed = set(changed_inputs(base, head))
+    for name in {*base.models, *head.models}:
+        if base.models.get(name) != head.models.get(name):
+            changed.add(name)
+    return frozenset(changed)

@@ -38,11 +38,11 @@ def describe(facts: ProgramFacts) -> Program:
         else:
             bound = None
         sources.append(replace(fingerprint(text), bound=bound))
+    phases = {}
+    for phase, digest in facts.phases.items():
+        phases[phase] = written(bytes.fromhex(digest))
     return Program(
-        phases={
-            phase: written(bytes.fromhex(digest))
-            for phase, digest in facts.phases.items()
-        },
+        phases=phases,
         sources=tuple(sources),
         sites=facts.sites,
         operations=None if facts.operations is None else counts_text(facts.operations),
@@ -99,11 +99,12 @@ def _normalised(lines: Iterable[_Line]) -> Iterator[str]:
         for name in line.names[: line.defined]:
             numbers[name] = len(numbers)
         yield line.text
-        parted = (name.partition("#") for name in line.names)
-        yield ",".join(
-            f"{numbers.setdefault(value, len(numbers))}{mark}{part}"
-            for value, mark, part in parted
-        )
+        numbered = []
+        for name in line.names:
+            value, mark, part = name.partition("#")
+            number = numbers.setdefault(value, len(numbers))
+            numbered.append(f"{number}{mark}{part}")
+        yield ",".join(numbered)
 
 
 def _structure(lines: Iterable[_Line]) -> Iterator[str]:
@@ -131,10 +132,10 @@ def _structure(lines: Iterable[_Line]) -> Iterator[str]:
 
 
 def _array_kind(match: re.Match[str]) -> str:
-    marks = ",".join(
-        "?" if value.strip() == _DYNAMIC else "_" for value in match[2].split(",")
-    )
-    return f"{match[1]} = [{marks}]"
+    marks = []
+    for value in match[2].split(","):
+        marks.append("?" if value.strip() == _DYNAMIC else "_")
+    return f"{match[1]} = [{','.join(marks)}]"
 
 
 def _without_shapes(text: str) -> str:

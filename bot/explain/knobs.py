@@ -115,5 +115,10 @@ def _moved_numbers(
     is_same = _NUMBER.sub("0", base_text) == _NUMBER.sub("0", head_text)
     if not is_same or len(base) != len(head):
         return None
-    numbers = zip(_NUMBER.findall(base_text), _NUMBER.findall(head_text), strict=True)
-    return sorted(pair for pair in set(numbers) if pair[0] != pair[1])
+    pairs = set[tuple[str, str]]()
+    base_numbers = _NUMBER.findall(base_text)
+    head_numbers = _NUMBER.findall(head_text)
+    for before, after in zip(base_numbers, head_numbers, strict=True):
+        if before != after:
+            pairs.add((before, after))
+    return sorted(pairs)

@@ -214,7 +214,8 @@ def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:
             pairs = list(
                 _pairs((key, *_TIE_BREAKS), (base, base_rows), (head, head_rows))
             )
-        partners.update((b, (a, name)) for a, b in pairs)
+        for a, b in pairs:
+            partners[b] = (a, name)
         base_rows, head_rows = _unpaired(pairs, base_rows, head_rows)
     matches = []
     for b, row in enumerate(head_dispatches):
@@ -272,9 +273,12 @@ def _similar_pairs(
         if len(base_rows) == len(head_rows) == 1:
             yield base_rows[0], head_rows[0]
         elif len(base_rows) * len(head_rows) <= _MOST_COMPARED:
-            base_names = {row: base[0].cell.dispatches[row].name for row in base_rows}
-            head_names = {row: head[0].cell.dispatches[row].name for row in head_rows}
-            yield from _most_similar(base_names, head_names)
+            yield from _most_similar(_names(*base), _names(*head))
+
+
+def _names(side: IndexedCell, rows: list[int]) -> dict[int, str]:
+    """Return row number → the name of its entry point."""
+    return {row: side.cell.dispatches[row].name for row in rows}
 
 
 def _most_similar(
@@ -286,9 +290,14 @@ def _most_similar(
         likeness[a, b] = _likeness(base_names[a], head_names[b])
     while likeness:
         best = max(likeness.values())
-        closest = [pair for pair, value in likeness.items() if value == best]
-        base_counts = Counter(a for a, _ in closest)
-        head_counts = Counter(b for _, b in closest)
+        closest = list[tuple[int, int]]()
+        base_counts = Counter[int]()
+        head_counts = Counter[int]()
+        for (a, b), value in likeness.items():
+            if value == best:
+                closest.append((a, b))
+                base_counts[a] += 1
+                head_counts[b] += 1
         for a, b in closest:
             if base_counts[a] == head_counts[b] == 1:
                 yield a, b
@@ -310,8 +319,11 @@ def _likeness(base_name: str, head_name: str) -> tuple[float, int]:
 def _unpaired(
     pairs: Sequence[tuple[int, int]], base_rows: list[int], head_rows: list[int]
 ) -> tuple[list[int], list[int]]:
-    paired_base = {a for a, _ in pairs}
-    paired_head = {b for _, b in pairs}
+    paired_base = set[int]()
+    paired_head = set[int]()
+    for a, b in pairs:
+        paired_base.add(a)
+        paired_head.add(b)
     base_rows = [a for a in base_rows if a not in paired_base]
     head_rows = [b for b in head_rows if b not in paired_head]
     return base_rows, head_rows

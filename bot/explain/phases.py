@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bot.core.explanation import code_differs
+from bot.core.mappings import only_named
 from bot.core.metrics import CODE
 from bot.core.program import SOURCES
 from bot.core.snapshot import Cell, Dispatch
@@ -225,6 +226,16 @@ def _configured(
     return None
 
 
+def _strategy(compared: Compared) -> Cause | None:
+    # Another configuration of code that is known to be the same made no difference: no
+    # cause where others are.
+    pairs = []
+    for pair in compared.pairs:
+        if code_differs(*pair) is not False:
+            pairs.append(pair)
+    return _configured(compared, pairs)
+
+
 def _codegen(compared: Compared) -> Cause | None:
     pairs = [pair for pair in compared.pairs if code_differs(*pair)]
     for pair in pairs:
@@ -252,7 +263,7 @@ NO_NAMES = "its functions have no names, so their code could not be compared"
 
 def unnamed_bytes(cell: Cell) -> int:
     """Return the text bytes of executables outside functions of known name and size."""
-    text_bytes = sum(size for part, size in cell.parts.items() if part in CODE)
+    text_bytes = sum(only_named(cell.parts, CODE).values())
     return text_bytes - sum(row.code_bytes or 0 for row in cell.dispatches)
 
 
@@ -292,11 +303,7 @@ QUESTIONS: tuple[Question, ...] = (
     _fusion,
     _dedup,
     _sources,
-    # another configuration of code that is known to be the same made no difference: no
-    # cause where others are
-    lambda compared: _configured(
-        compared, [pair for pair in compared.pairs if code_differs(*pair) is not False]
-    ),
+    _strategy,
     _codegen,
     lambda compared: _configured(compared, compared.pairs, f", but {SAME_CODE}"),
     _packaging,

@@ -113,8 +113,9 @@ def _by_knob(
             key=lambda change: (change[0] != PIPELINE, -weights[change], change),
         )
         members = list[Member]()
-        for changes in [changes for changes in clusters if change in changes]:
-            members += clusters.pop(changes)
+        for changes in list(clusters):
+            if change in changes:
+                members += clusters.pop(changes)
         yield change, members
     for members in clusters.values():
         yield None, members

@@ -19,6 +19,7 @@ from bot.core.explanation import (
     named_bytes,
     whole_bytes,
 )
+from bot.core.json_text import without_zeros
 from bot.core.metrics import CODE, CONSTANTS, TABLES, VM, part_words
 from bot.core.snapshot import Cell
 from bot.explain.clusters import keeps_region
@@ -81,7 +82,7 @@ def headlined(
         parts = tuple(replace(part, cause="input") for part in parts)
     for part in parts:
         amounts[part.cause] += part.change_bytes
-    falls = {cause: amounts[cause] for cause in (*CAUSES, UNKNOWN) if amounts[cause]}
+    falls = without_zeros({cause: amounts[cause] for cause in (*CAUSES, UNKNOWN)})
     fallen = replace(explanation, waterfall=falls, parts=parts)
     if not falls:
         return fallen
@@ -134,8 +135,10 @@ def _counted_words(cause: str, explanation: Explanation) -> str:
 
 def _parts_of(cause: str, parts: Sequence[PartDelta]) -> str:
     """Return the largest parts of a cause with their changes, and how many others."""
-    of_cause = [part for part in parts if part.cause == cause]
-    texts = [f"{part.what} {_signed(part.change_bytes)}" for part in of_cause]
+    texts = []
+    for part in parts:
+        if part.cause == cause:
+            texts.append(f"{part.what} {_signed(part.change_bytes)}")
     named = ", ".join(texts[:_NAMED_PARTS])
     if len(texts) <= _NAMED_PARTS:
         return named

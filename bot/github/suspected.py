@@ -7,7 +7,8 @@ from msgspec import structs
 from bot.config.configuration import Config
 from bot.core.report import Report
 from bot.errors import BotError, Interrupted
-from bot.explain.suspects import github_source, with_suspects
+from bot.explain.github_history import github_source
+from bot.explain.suspects import with_suspects
 from bot.github.services import Services
 
 

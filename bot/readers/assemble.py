@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from bot.core.backends import AMD, NVIDIA, backend_of
 from bot.core.json_text import without_zeros
+from bot.core.mappings import known_values
 from bot.core.metrics import (
     ARTIFACT_PARTS,
     CONSTANTS,
@@ -248,11 +248,10 @@ class _Parsed:
         names = [row.name for row in rows]
         described = _by_name([(entry.name, entry) for entry in in_artifact], names)
         strategies = _by_name((self.products.strategies or {}).items(), names)
-        assembled = chain.from_iterable(
-            module.entry_points for module in self.modules or ()
-        )
-        of_modules = _unique((entry.name, entry) for entry in assembled)
-        machine = _by_name(of_modules.items(), names)
+        of_modules = list[tuple[str, EntryPoint]]()
+        for module in self.modules or ():
+            of_modules += [(entry.name, entry) for entry in module.entry_points]
+        machine = _by_name(_unique(of_modules).items(), names)
         merged = []
         for place, row in enumerate(rows):
             # Without a program names may repeat: each entry point is its own.
@@ -459,7 +458,7 @@ class _Parsed:
 def figures(kernel: Kernel | None) -> dict[str, Any]:
     """Return the known figures of an entry point, as its reader measured them."""
     values = {name: getattr(kernel, name, None) for name in Kernel.__struct_fields__}
-    return {name: value for name, value in values.items() if value is not None}
+    return known_values(values)
 
 
 def _agreed(first: Known, second: int | None, who: str) -> Known:
@@ -510,7 +509,10 @@ def _by_name(named: Iterable[tuple[str, T]], names: Collection[str]) -> dict[str
     for spelling, name in name_of_spelling.items():
         if spelling in spelled:
             by_name[name] = spelled[spelling]
-    return by_name | {name: exact[name] for name in names if name in exact}
+    for name in names:
+        if name in exact:
+            by_name[name] = exact[name]
+    return by_name
 
 
 def _codes_of(objects: Iterable[bytes]) -> dict[str, EntryPoint]:

@@ -262,8 +262,10 @@ def _expanded(attribute: str, aliases: Mapping[str, str]) -> str:
             raise MalformedBinary(
                 "a configuration is too long to be read", where=_WHERE
             )
-        names = [name for name in _ALIAS_USE.findall(attribute) if name in aliases]
-        used = [aliases[name] for name in names]
+        used = []
+        for name in _ALIAS_USE.findall(attribute):
+            if name in aliases:
+                used.append(aliases[name])
         if not used:
             return attribute
         if sum(map(len, used)) > _MOST_VALUE_CHARACTERS:
@@ -396,14 +398,23 @@ def _ranks(configuration: Configuration) -> dict[str, int]:
     for knob, value in configuration.values.items():
         if knob in _OF_NO_LOOPS or not (value.startswith("[") and value.endswith("]")):
             continue
-        elements = _parts(value[1:-1])
-        # a list for each level, or the counts and their order
-        if knob == "tile_sizes" or knob.endswith("_basis"):
-            levels = [level[1:-1] for level in elements if level.startswith("[")]
-            elements = max(map(_parts, levels), key=len, default=[])
-        if elements:
-            ranks[knob] = len(elements)
+        rank = _rank(knob, value)
+        if rank:
+            ranks[knob] = rank
     return ranks
+
+
+def _rank(knob: str, value: str) -> int:
+    """Return for how many loops the list of a knob is."""
+    elements = _parts(value[1:-1])
+    if knob != "tile_sizes" and not knob.endswith("_basis"):
+        return len(elements)
+    # a list for each level, or the counts and their order
+    rank = 0
+    for element in elements:
+        if element.startswith("["):
+            rank = max(rank, len(_parts(element[1:-1])))
+    return rank
 
 
 def _other_loops(base: Configuration, head: Configuration) -> str:

@@ -53,13 +53,18 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
     Suffixes that a compiler appends are left out. A name that the demangler refuses
     is missing. All are missing if this machine has no C++ runtime.
     """
-    mangled = [name for name in names if name.startswith(PREFIX)]
-    plain_names = [name.partition(".")[0] for name in mangled]
-    if not mangled:
+    plain_names = {}
+    for name in names:
+        if name.startswith(PREFIX):
+            plain_names[name] = name.partition(".")[0]
+    if not plain_names:
         return {}
-    texts = _answers(sorted(set(plain_names)))
-    pairs = zip(mangled, plain_names, strict=True)
-    return {name: texts[plain] for name, plain in pairs if plain in texts}
+    texts = _answers(sorted(set(plain_names.values())))
+    result = {}
+    for name, plain in plain_names.items():
+        if plain in texts:
+            result[name] = texts[plain]
+    return result
 
 
 def _answers(names: list[str]) -> Mapping[str, str]:
@@ -82,7 +87,11 @@ def _answers(names: list[str]) -> Mapping[str, str]:
         if not outcome.ok or answer.stat().st_size > _LARGEST_BYTES:
             return {}
         texts = parse_json(answer.read_bytes())
-    return {name: text for name, text in zip(names, texts, strict=True) if text}
+    answers = {}
+    for name, text in zip(names, texts, strict=True):
+        if text:
+            answers[name] = text
+    return answers
 
 
 def stem_of(name: str, text: str | None = None) -> str:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bot.core.json_text import nonzero, without_zeros
+from bot.core.mappings import only_named
 from bot.core.metrics import (
     ARCHIVE,
     CODE,
@@ -104,7 +105,7 @@ def measure_files(
     dispatches = _dispatches(pieces, readings, usages)
     sizes = _sizes(files, artifacts, pieces=pieces, readings=readings, unread=unread)
     whole_bytes = sum(len(files[name]) for name in artifacts)
-    code_bytes = sum(size for label, size in sizes.items() if label in CODE)
+    code_bytes = sum(only_named(sizes, CODE).values())
     constants = sizes[f"{EXECUTABLES}rodata"] + sizes[f"{EXECUTABLES}data"]
     values: dict[str, int | None] = {
         "artifact_bytes": whole_bytes,
@@ -395,7 +396,9 @@ def stages_of(
             level = MLIR
         else:
             level = MACHINE
-        typed = Counter(item for text in texts for item in _items(text, level))
+        typed = Counter[str]()
+        for text in texts:
+            typed.update(_items(text, level))
         changes = Counter(typed)
         changes.subtract(before[1] if before[0] == level else {})
         if not steps:  # so that the first stage can be the one in which two sides part
@@ -415,9 +418,12 @@ def stages_of(
 
 
 def _items(text: bytes, level: str) -> list[str]:
-    lines = [line[:LONGEST_LINE_BYTES] for line in text.split(b"\n")]
-    if level != MACHINE:
-        spelled = (_BARE_SHAPE.sub(rb"\1<tensor<", line) for line in lines)
-        return [item for line in spelled for item in operations_of(line, level)]
-    names = (match[1].decode() for match in map(_INSTRUCTION.match, lines) if match)
-    return [".".join(name.split(".")[:_SHOWN_OF_MNEMONIC]) for name in names]
+    items = list[str]()
+    for whole_line in text.split(b"\n"):
+        line = whole_line[:LONGEST_LINE_BYTES]
+        if level != MACHINE:
+            items += operations_of(_BARE_SHAPE.sub(rb"\1<tensor<", line), level)
+        elif match := _INSTRUCTION.match(line):
+            parts = match[1].decode().split(".")
+            items.append(".".join(parts[:_SHOWN_OF_MNEMONIC]))
+    return items

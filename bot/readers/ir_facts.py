@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from bot.core.json_text import decoded
+from bot.core.mappings import known_values
 from bot.core.program import HASHED_PHASES
 from bot.core.reading import ProgramFacts
 from bot.core.record import Count, Name, Record
@@ -93,11 +94,13 @@ def alloca_bytes(answer: str) -> dict[str, int]:
     allocations have no constant size.
     """
     sizes = read_answer(answer, _Allocas).functions
-    if unknown := sorted(name for name, size in sizes.items() if size is None):
+    known_sizes = known_values(sizes)
+    if unknown := sizes.keys() - known_sizes.keys():
         raise MalformedBinary(
-            f"the stack allocations of {unknown[0]} have no constant size", where=_WHERE
+            f"the stack allocations of {min(unknown)} have no constant size",
+            where=_WHERE,
         )
-    return {name: size for name, size in sizes.items() if size is not None}
+    return known_sizes
 
 
 def strategies(answer: str) -> dict[str, str]:
@@ -141,10 +144,12 @@ def _wrong(facts: ProgramFacts) -> Iterator[str]:
     if facts.initializer_sites > facts.dispatch_sites:
         yield "more launches in initializers than in the whole program"
     yield from _no_lines(site.entry_point for site in facts.sites)
-    components = [site.component for site in facts.sites if site.component is not None]
-    yield from _no_lines(
-        [*components, *filter(None, facts.places)], COMPONENT_CHARACTERS
-    )
+    places = list[str]()
+    for site in facts.sites:
+        if site.component is not None:
+            places.append(site.component)
+    places += filter(None, facts.places)
+    yield from _no_lines(places, COMPONENT_CHARACTERS)
     yield from _wrong_families(facts)
 
 
@@ -171,13 +176,16 @@ def _wrong_families(facts: ProgramFacts) -> Iterator[str]:
     sources = {source.executable for source in facts.sources}
     if len(sources) != len(facts.sources):
         yield "the source of an executable is listed twice"
-    families = facts.families or ()
-    members = [name for family in families for name in family.members]
+    members = list[str]()
+    varying = list[str]()
+    for family in facts.families or ():
+        members += family.members
+        varying += family.varying
     if len(set(members)) != len(members) or not sources.issuperset(members):
         yield (
             "an executable of a family is also in another family, or not in the program"
         )
-    yield from _no_lines(line for family in families for line in family.varying)
+    yield from _no_lines(varying)
 
 
 def _no_lines(texts: Iterable[str], characters: int | None = None) -> Iterator[str]:

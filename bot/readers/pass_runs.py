@@ -70,8 +70,10 @@ def pass_runs(directory: Path) -> list[PassRun]:
         first_place, runs = groups.setdefault(key, (place, []))
         if place == first_place:
             runs.append(run)
-    ordered = sorted(groups.items(), key=lambda group: (group[0][0], len(group[0][1])))
-    return [run for _, (_, runs) in ordered for run in runs]
+    ordered = list[PassRun]()
+    for key in sorted(groups, key=lambda key: (key[0], len(key[1]))):
+        ordered += groups[key][1]
+    return ordered
 
 
 def _run_of(path: Path, directory: Path) -> PassRun | None:
@@ -80,13 +82,17 @@ def _run_of(path: Path, directory: Path) -> PassRun | None:
             file.readline(LONGEST_LINE_BYTES).decode("utf-8", "replace")
         )
     folders = path.relative_to(directory).parts[:-1]
-    names = [_ANCHOR.match(folder) for folder in folders]
-    if header is None or header["name"] in _WRAPPERS or not all(names):
+    anchors = []
+    for folder in folders:
+        name = _ANCHOR.match(folder)
+        if name is None:
+            return None
+        anchors.append(f"{name[1]}.{name[2]}")
+    if header is None or header["name"] in _WRAPPERS:
         return None
-    anchors = tuple(f"{name[1]}.{name[2]}" for name in names if name)
     options = _UNREADABLE.sub("", header["options"] or "")
     return PassRun(
-        anchors=anchors,
+        anchors=tuple(anchors),
         name=header["name"],
         options="" if options.strip("{ }") == "" else options,
         class_name=header["class"],
@@ -95,6 +101,7 @@ def _run_of(path: Path, directory: Path) -> PassRun | None:
 
 def pipeline_of(runs: Sequence[PassRun]) -> str:
     """Return the value of `--pass-pipeline` that runs these passes in their order."""
-    return module_pipeline(
-        [(run.anchors[1:], f"{run.name}{run.options}") for run in runs]
-    )
+    passes = []
+    for run in runs:
+        passes.append((run.anchors[1:], f"{run.name}{run.options}"))
+    return module_pipeline(passes)

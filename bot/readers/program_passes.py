@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from bot.core.json_text import nonzero
+from bot.core.json_text import nonzero, without_zeros
 from bot.core.planned import SIDES
 from bot.core.trace import MLIR, PROGRAM, REGION, PassStep
 from bot.readers.passes import LONGEST_LINE_BYTES, TYPE, header_of, operations_of
@@ -86,9 +86,8 @@ class ProgramReader:
             now = sum(self._functions.values(), Counted())
             changes = Counted(now)
             changes.subtract(total)
-            if changes := Counted(
-                {key: count for key, count in changes.items() if count}
-            ):
+            changes = Counted(without_zeros(changes))
+            if changes:
                 self._steps.append((name, class_name, changes))
             total = now
 

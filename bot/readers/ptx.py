@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
+from bot.core.mappings import known_values
 from bot.core.reading import EntryPoint, Reader, Reading
 from bot.errors import MalformedBinary
 from bot.readers.binary import code_digest, fingerprint
@@ -92,7 +93,7 @@ def read_ptx(data: bytes, *, launch_known: bool = False) -> Reading:
         if variable.space == "shared":
             shared[variable.name] = variable.size_bytes
     if launch_known:
-        shared = {name: size for name, size in shared.items() if size is not None}
+        shared = dict[bytes, int | None](known_values(shared))
     # What stands for a name in a digest: variables first, as each may use those before
     # it; PTX demands that order.
     texts = list(_own_variables(declarations))

@@ -211,8 +211,9 @@ def feed(
     calls = list[tuple[str, ...]]()
     for draw, parameter_files in runs:
         arguments = _arguments(function, draw, dynamic, picks=interface.picks)
-        files |= {file.name: file for file in parameter_files.values()}
-        files |= {file.name: file for _, file in arguments if file is not None}
+        argument_files = [file for _, file in arguments if file is not None]
+        for file in (*parameter_files.values(), *argument_files):
+            files[file.name] = file
         flags = _flags(parameter_files, arguments)
         calls.append((f"--function={function.name}", *flags))
     if reason := _written(files, directory, cancel):

@@ -196,7 +196,10 @@ def refusal(
     if not outcome.ok:
         return None
     lacking = _lacking(outcome.output)
-    missing = [name[1:] for name in target.features if name in lacking]
+    missing = []
+    for name in target.features:
+        if name in lacking:
+            missing.append(name[1:])
     if not missing:
         return None
     return here(f"the processor lacks {', '.join(missing)}, which the code needs")
@@ -420,9 +423,9 @@ class Runner:
         )
         if isinstance(ended, Stopped):
             return ended
-        lost = [number for number, file in enumerate(files) if not file.is_file()]
-        if lost:
-            return Stopped(f"did not give output {lost[0]}")
+        for number, file in enumerate(files):
+            if not file.is_file():
+                return Stopped(f"did not give output {number}")
         return files
 
     def _both(

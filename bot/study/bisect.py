@@ -72,11 +72,10 @@ def bisect(
         search.judge(place)
     step = bracket(len(specs), search.judge)
     places = dict(zip(SIDES, step, strict=True))
-    plans = [
-        work.prepare(side, specs[place])
-        for side, place in places.items()
-        if not is_snapshot(specs[place])
-    ]
+    plans = []
+    for side, place in places.items():
+        if not is_snapshot(specs[place]):
+            plans.append(work.prepare(side, specs[place]))
     snapshots = {side: search.snapshot(place) for side, place in places.items()}
     sides = traced(plans, snapshots, work)
     for side, place in places.items():
@@ -190,10 +189,10 @@ def _cause(
 def _notes(search: Search, step: Bracket) -> Iterator[str]:
     if search.backward:
         yield "GOOD is newer than BAD: the first bad candidate is the newest bad one"
-    judged_count = sum(
-        candidate.judged != "skipped" for candidate in search.candidates.values()
-    )
-    known_count = judged_count + step.bad - step.good - 1
+    known_count = step.bad - step.good - 1
+    for candidate in search.candidates.values():
+        if candidate.judged != "skipped":
+            known_count += 1
     if unknown := len(search.specs) - known_count:
         shown_count = f"{unknown} of {plural(len(search.specs), 'candidate')}"
         yield (

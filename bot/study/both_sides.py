@@ -15,7 +15,7 @@ from msgspec import structs
 from bot.config.configuration import load_config
 from bot.core.planned import SIDES, only_cell
 from bot.core.report import Baseline
-from bot.core.snapshot import Snapshot
+from bot.core.snapshot import CellKey, Snapshot
 from bot.core.spec import MOVING, Sought
 from bot.errors import UsageError
 from bot.study.named_compilers import is_trial, named_compiler
@@ -62,7 +62,9 @@ def both_sides(
             sought, request.specs.get("both", "")
         )
         named[side] = compiler, rule
-    cells = {cell.key for side in new for cell in works[side].planned().cells}
+    cells = set[CellKey]()
+    for side in new:
+        cells.update(cell.key for cell in works[side].planned().cells)
     if one_cell and new:
         only_cell(cells)
     specs = {side: named[side][0].spec for side in new}
@@ -109,7 +111,10 @@ def _refuse_missing(
     named: Mapping[str, tuple[Sought, str]],
 ) -> None:
     """Raise UsageError if nobody names the compiler of a side."""
-    missing = [side for side, (sought, _) in named.items() if not sought.spec]
+    missing = []
+    for side, (sought, _) in named.items():
+        if not sought.spec:
+            missing.append(side)
     if not missing:
         return
     options = [f"--{side}" for side in missing]

@@ -59,8 +59,10 @@ def candidates_of(
             where=f"{good} and {bad}",
             hint=_AMONG,
         )
-    specs = list(dict.fromkeys(spec for place in among for spec in expanded(place)))
-    return _between_ends(good, bad, specs, backward=backward)
+    specs = dict[str, None]()
+    for place in among:
+        specs |= dict.fromkeys(expanded(place))
+    return _between_ends(good, bad, list(specs), backward=backward)
 
 
 def _common_folder(good: str, bad: str) -> tuple[str, ...]:
@@ -85,7 +87,10 @@ def _between_ends(
     versions = _ordering([good, *inner, bad])
     if versions is not None:
         low, high = sorted((versions[good], versions[bad]))
-        inside = {spec for spec in inner if low < versions[spec] < high}
+        inside = set()
+        for spec in inner:
+            if low < versions[spec] < high:
+                inside.add(spec)
         ordered = sorted(inside, key=versions.__getitem__, reverse=backward)
         return (good, *ordered, bad), backward
     begin = _index_of(good, specs)

@@ -103,12 +103,15 @@ def products_of(
             not_assembled = error.line
     allocas, no_allocas = _read(_text(compiled, ALLOCAS), alloca_bytes)
     chosen, no_strategies = _read(_text(compiled, STRATEGIES), strategies)
-    unread = {
-        "program": program.reason,
-        "allocas": no_allocas,
-        "strategies": no_strategies,
-        "assembled": not_assembled,
-    }
+    reasons = {}
+    for name, reason in (
+        ("program", program.reason),
+        ("allocas", no_allocas),
+        ("strategies", no_strategies),
+        ("assembled", not_assembled),
+    ):
+        if reason:
+            reasons[name] = reason
     return Products(
         artifact=files[ARTIFACT],
         backend=backend,
@@ -122,10 +125,7 @@ def products_of(
         assembled=assembled,
         compile_cpu_ms=compiled.cpu_ms,
         compile_peak_rss_kib=compiled.peak_rss_kib,
-        reasons={
-            **{name: reason for name, reason in unread.items() if reason},
-            **compiled.reasons,
-        },
+        reasons={**reasons, **compiled.reasons},
     )
 
 
@@ -253,14 +253,11 @@ def _incomplete_library(products: Products, measurement: Measurement) -> Failure
 
 def _digest(products: Products) -> str:
     """Return the SHA-256 (hex) of all that ships."""
-    digests = [
-        hashlib.sha256(data).hexdigest()
-        for data in (products.artifact, products.library)
-        if data is not None
-    ]
-    if len(digests) == 1:
-        return digests[0]
-    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    digest = hashlib.sha256(products.artifact).hexdigest()
+    if products.library is None:
+        return digest
+    digest_of_library = hashlib.sha256(products.library).hexdigest()
+    return hashlib.sha256(f"{digest} {digest_of_library}".encode()).hexdigest()
 
 
 def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
@@ -277,10 +274,9 @@ def _of_files(planned: PlannedCell, compiled: Compiled) -> Cell:
         )
     except InputError as error:
         return _failed(planned, Failure("read", error.what))
-    digests = {
-        name: hashlib.sha256(compiled.files[name]).hexdigest()
-        for name in compiled.artifacts
-    }
+    digests = {}
+    for name in compiled.artifacts:
+        digests[name] = hashlib.sha256(compiled.files[name]).hexdigest()
     if len(digests) == 1:
         [digest] = digests.values()
     else:

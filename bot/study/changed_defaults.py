@@ -49,6 +49,14 @@ _BACKENDS = {
 """How the options of one target backend begin."""
 
 
+def _backend_of(option: str) -> str | None:
+    """Return the only backend that an option is for; None if it is for any."""
+    for beginning, backend in _BACKENDS.items():
+        if option.startswith(beginning):
+            return backend
+    return None
+
+
 def changed_defaults(
     plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work
 ) -> tuple[TriedDefault, ...]:
@@ -91,15 +99,16 @@ def changed_defaults(
         work.show.say(f"trying {plural(len(changes), 'changed default')} on head")
         with side_tracers(plans, resources) as tracers:
             trials = _Trials(sides, tracers, moved)
-            return tuple(
-                TriedDefault(
+            tried_defaults = []
+            for change in changes:
+                tried_default = TriedDefault(
                     option=change.option,
                     base=change.base,
                     head=change.head,
                     tried=trials.tried(change),
                 )
-                for change in changes
-            )
+                tried_defaults.append(tried_default)
+            return tuple(tried_defaults)
 
 
 def _largest(sides: Mapping[str, Snapshot], work: Work) -> list[Moved]:
@@ -111,15 +120,13 @@ def _largest(sides: Mapping[str, Snapshot], work: Work) -> list[Moved]:
         deltas=deltas,
         sections=work.config.components,
     )
-    moved = [
-        (key, delta)
-        for key, explanation in causes.items()
-        for delta in explanation.dispatches
-        if delta.base
-        and delta.head
-        and code_differs(delta.base, delta.head)
-        and moved_bytes(delta)
-    ]
+    moved = []
+    for key, explanation in causes.items():
+        for delta in explanation.dispatches:
+            if not delta.base or not delta.head:
+                continue
+            if code_differs(delta.base, delta.head) and moved_bytes(delta):
+                moved.append((key, delta))
     return sorted(
         moved, key=lambda pair: (-abs(moved_bytes(pair[1]) or 0), pair[0], pair[1].name)
     )
@@ -169,24 +176,16 @@ class _Trials:
         return trial
 
     def _chosen(self, option: str) -> Moved | None:
-        changed_dispatch = next(
-            (
-                backend
-                for prefix, backend in _BACKENDS.items()
-                if option.startswith(prefix)
-            ),
-            None,
-        )
+        """Return the largest dispatch whose backend the option is for."""
+        backend_of_option = _backend_of(option)
         backends = {**self.sides["base"].targets, **self.sides["head"].targets}
-        fitting = (
-            (key, delta)
-            for key, delta in self.moved
-            if changed_dispatch is None or backends.get(key.target) == changed_dispatch
-        )
-        return next(fitting, None)
+        for key, delta in self.moved:
+            if backend_of_option in (None, backends.get(key.target)):
+                return key, delta
+        return None
 
     def _build(self, side: str, key: CellKey, row: Dispatch) -> BuildSide | str:
-        cells = {cell.key: cell for cell in self.sides[side].cells}
+        cells = self.sides[side].by_key
         program: ProgramSide | str = self.tracers[side].program_side(cells[key])
         if isinstance(program, str):
             return f"{side}: {program}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-from bot.explain.suspects import CompilerHistory, clone_source, github_source
+from bot.explain.cloned_history import clone_source
+from bot.explain.compiler_history import CompilerHistory
+from bot.explain.github_history import github_source
 from bot.study.prepare import Work
 
 

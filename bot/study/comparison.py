@@ -68,13 +68,13 @@ def adopting(report: Report, brought: Adoption) -> Report:
     Nothing is compared, so nothing fails it. It does not pass either: it warns, so that
     nobody takes it for a comparison. Without a measured cell it is unknown.
     """
-    findings = tuple(
-        structs.replace(finding, level="warn") for finding in report.verdict.findings
-    )
+    findings = []
+    for finding in report.verdict.findings:
+        findings.append(structs.replace(finding, level="warn"))
     status: VerdictStatus = "unknown"
     if any(cell.measured for cell in report.head.cells):
         status = "warn"
-    verdict = structs.replace(report.verdict, status=status, findings=findings)
+    verdict = structs.replace(report.verdict, status=status, findings=tuple(findings))
     return structs.replace(report, verdict=verdict, adoption=brought)
 
 
@@ -84,17 +84,16 @@ def held_to_limits(report: Report, repaired: Adoption) -> Report:
     Only limits of head are judged. If none is exceeded, the report warns, so that
     nobody takes it for a comparison. Without a measured build, its verdict is unknown.
     """
-    findings = tuple(
-        finding
-        for finding in report.verdict.findings
-        if (finding.kind, finding.limit) != ("state", "new")
-    )
+    findings = []
+    for finding in report.verdict.findings:
+        if (finding.kind, finding.limit) != ("state", "new"):
+            findings.append(finding)
     status: VerdictStatus = status_of(findings)
     if status == "pass":
         status = "warn"
     if not any(cell.measured for cell in report.head.cells):
         status = "unknown"
-    verdict = structs.replace(report.verdict, status=status, findings=findings)
+    verdict = structs.replace(report.verdict, status=status, findings=tuple(findings))
     return structs.replace(report, verdict=verdict, adoption=repaired)
 
 

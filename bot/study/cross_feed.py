@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from bot.core.ladder import Climb, alone_bytes
+from bot.core.mappings import known_values
 from bot.core.pass_cuts import Cut
 from bot.core.snapshot import Failure
 from bot.study.compiling_alone import SOURCES, AloneCode, compile_from
@@ -77,12 +78,7 @@ class CrossFeed:
     @property
     def measured(self) -> dict[int, int]:
         """Return the code bytes of all usable cuts that were measured, by place."""
-        measured_places = sorted(self._bytes_by_place.items())
-        return {
-            place: code_bytes
-            for place, code_bytes in measured_places
-            if code_bytes is not None
-        }
+        return known_values(dict(sorted(self._bytes_by_place.items())))
 
     def bytes_at(self, place: int) -> int | None:
         """Return the code bytes at a cut; None if the cut is not usable."""

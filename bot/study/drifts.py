@@ -22,23 +22,25 @@ Sizes = Mapping[CellKey, int]  # build → its artifact in bytes, of builds with
 
 def sizes_of(snapshot: Snapshot) -> Sizes:
     """Return the artifact of each build that has one size."""
-    values = {
-        cell.key: value_of(cell, "artifact_bytes")
-        for cell in snapshot.cells
-        if cell.measured
-    }
-    return {key: value for key, value in values.items() if isinstance(value, int)}
+    sizes = {}
+    for cell in snapshot.cells:
+        if cell.measured:
+            value = value_of(cell, "artifact_bytes")
+            if isinstance(value, int):
+                sizes[cell.key] = value
+    return sizes
 
 
 def grown_builds(base: Snapshot, head: Snapshot) -> list[CellKey]:
     """Return the builds whose artifact is larger on head, the largest growth first."""
     before = sizes_of(base)
     after = sizes_of(head)
-    changes = {key: after[key] - before[key] for key in after if key in before}
-    return sorted(
-        (key for key in changes if changes[key] > 0),
-        key=lambda key: (-changes[key], key),
-    )
+    growths = {}
+    for key in after.keys() & before.keys():
+        growth_bytes = after[key] - before[key]
+        if growth_bytes > 0:
+            growths[key] = growth_bytes
+    return sorted(growths, key=lambda key: (-growths[key], key))
 
 
 def largest_drifts(

@@ -60,16 +60,12 @@ def missing_resource(text: str) -> str | None:
 
     Such a module cannot be read again.
     """
-    named = {quoted or plain for quoted, plain in _RESOURCE.findall(text)}
-    carried = (
-        {
-            quoted or plain
-            for quoted, plain in _CARRIED.findall(text.rpartition("\n{-#")[2])
-        }
-        if named
-        else set()
-    )
-    return min(named - carried, default=None)
+    missing = {quoted or plain for quoted, plain in _RESOURCE.findall(text)}
+    if not missing:
+        return None
+    for quoted, plain in _CARRIED.findall(text.rpartition("\n{-#")[2]):
+        missing.discard(quoted or plain)
+    return min(missing, default=None)
 
 
 def assumed_in(

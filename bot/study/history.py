@@ -91,12 +91,11 @@ def _moves(since: str, name: str, report: Report) -> Moves:
             delta.base and delta.head and delta.base.measured and delta.head.measured
         ):
             continue
-        numbers = [delta.metrics[id_] for id_ in TRACKED]
-        changes = {
-            number.id: number.change
-            for number in numbers
-            if number.change and number.seen is None
-        }
+        changes = {}
+        for id_ in TRACKED:
+            number = delta.metrics[id_]
+            if number.change and number.seen is None:
+                changes[id_] = number.change
         if not changes:
             continue
         sentences = [_flags(delta.base.command, delta.head.command)]
@@ -113,13 +112,18 @@ def _moves(since: str, name: str, report: Report) -> Moves:
     return moves
 
 
+def _chosen_flags(command: str) -> list[str]:
+    """Return the flags of a command, except the one that lifts the stack limit."""
+    return [flag for flag in flags_of(command) if flag != LIFTED_LIMIT_FLAG]
+
+
 def _flags(older_command: str, newer_command: str) -> str:
     """Return the note that flags changed between two commands, other than by name.
 
     The note is empty if they did not change.
     """
-    older = [flag for flag in flags_of(older_command) if flag != LIFTED_LIMIT_FLAG]
-    newer = [flag for flag in flags_of(newer_command) if flag != LIFTED_LIMIT_FLAG]
+    older = _chosen_flags(older_command)
+    newer = _chosen_flags(newer_command)
     gone = [flag for flag in older if flag not in newer]
     new = [flag for flag in newer if flag not in older]
     if not (older and newer) or not (gone or new):

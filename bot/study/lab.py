@@ -26,11 +26,13 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
         CompilerUnavailable: a compiler could not be had.
     """
     models, targets = scope_of(experiment, work)
-    plans = [
-        planned_variant(variant, models=models, targets=targets, work=work)
-        for variant in experiment.variants
-    ]
-    ready = [plan for plan in plans if plan.side.cells and not plan.variant.reason]
+    plans = []
+    ready = []
+    for variant in experiment.variants:
+        plan = planned_variant(variant, models=models, targets=targets, work=work)
+        plans.append(plan)
+        if plan.side.cells and not plan.variant.reason:
+            ready.append(plan)
     sides = _measured(ready, work)
     times = Times()
     if experiment.timing:
@@ -56,6 +58,18 @@ def experimented(experiment: Experiment, work: Work) -> Lab:
     )
 
 
+def _refused(plan: VariantPlan) -> tuple[Cell, ...]:
+    """Return the unsupported cells of a variant, if its compiler refuses it."""
+    if not plan.variant.reason:
+        return ()
+    refused = Failure("option", plan.variant.reason)
+    cells = []
+    for planned in plan.side.cells:
+        key = planned.key
+        cells.append(Cell(key.model, key.target, "unsupported", failure=refused))
+    return tuple(cells)
+
+
 def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study:
     """Return the variants with what was measured of them.
 
@@ -63,15 +77,9 @@ def _study(plans: Sequence[VariantPlan], sides: Mapping[str, Snapshot]) -> Study
     """
     variants = []
     for plan in plans:
-        refused = Failure("option", plan.variant.reason)
-        cells = tuple(
-            Cell(cell.model.name, cell.target.name, "unsupported", failure=refused)
-            for cell in plan.side.cells
-            if plan.variant.reason
-        )
-        side = sides.get(plan.name) or Snapshot(
-            plan.side.compiler.info, plan.side.source, cells
-        )
+        side = sides.get(plan.name)
+        if side is None:
+            side = Snapshot(plan.side.compiler.info, plan.side.source, _refused(plan))
         all_cells = sorted((*side.cells, *plan.refused), key=lambda cell: cell.key)
         side = structs.replace(side, cells=tuple(all_cells))
         variants.append(structs.replace(plan.variant, snapshot=side))

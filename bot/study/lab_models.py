@@ -86,9 +86,11 @@ def models_of(
     Rewritten texts are written below `--out`, so that the printed commands can read
     them. Raises InputError.
     """
-    wanted_models = {
-        model.name: path for model in models if (path := variant.models.get(model.name))
-    }
+    wanted_models = {}
+    for model in models:
+        path = variant.models.get(model.name)
+        if path:
+            wanted_models[model.name] = path
     instead = {model.name: model for model in _named(wanted_models, work)}
     chosen = tuple(instead.get(model.name, model) for model in models)
     files = {name: model.shown for name, model in instead.items()}

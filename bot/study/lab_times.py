@@ -70,11 +70,8 @@ def _compile_times(
     )
     if isinstance(result, Failure):
         return CompileTimes(reason=result.first_line)
-    passes = {
-        name: time
-        for name, time in pass_times_us(result.output).items()
-        if name != _DUMPING
-    }
+    passes = dict(pass_times_us(result.output))
+    passes.pop(_DUMPING, None)
     phases = phases_us(result.started_ns, result.ended_ns)
     reason = ""
     if not passes:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from bot.core.machine_passes import MachinePasses, MachineStage
 from bot.core.snapshot import Failure
+from bot.core.trace_rows import more_on_head
 from bot.study.code_generator import instructions_after, linker_flags
 from bot.study.compiling_alone import compile_with_bitcode
 from bot.study.ladder import LadderSide
@@ -93,14 +94,9 @@ def _counted(
 
 
 def _stage(name: str, base: Counter[str], head: Counter[str]) -> MachineStage:
-    changes = {
-        instruction: head[instruction] - base[instruction]
-        for instruction in base | head
-    }
-    changed = [
-        (instruction, change) for instruction, change in changes.items() if change
-    ]
-    changed.sort(key=lambda pair: (-abs(pair[1]), pair[0]))
     return MachineStage(
-        name=name, base=base.total(), head=head.total(), changes=dict(changed)
+        name=name,
+        base=base.total(),
+        head=head.total(),
+        changes=more_on_head(base, head),
     )

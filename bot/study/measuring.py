@@ -54,7 +54,10 @@ def measure_sides(
 
     work = []
     for plan in plans:
-        compiles = [(planned, 0) for owner, planned in first if owner is plan]
+        compiles = []
+        for owner, planned in first:
+            if owner is plan:
+                compiles.append((planned, 0))
         work.append((plan, compiles))
     meter = resources.compile(work, finish)
     resources.progress.spent(meter.cpu_ms, resources.jobs)
@@ -94,7 +97,9 @@ def _announce(progress: Progress, cells: _CellsOfSides, waiters: _Waiters) -> No
     """Report how many builds are to be compiled, and how many the cache has."""
     cached = list[CellKey]()
     for cells_of_side in cells.values():
-        cached += [key for key, cell in cells_of_side.items() if cell.command]
+        for key, cell in cells_of_side.items():
+            if cell.command:
+                cached.append(key)
     waiting = list[CellKey]()
     for waiting_builds in waiters.values():
         waiting += [planned.key for _, planned in waiting_builds]

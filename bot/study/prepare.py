@@ -299,11 +299,10 @@ class Work:
         `known`: snapshots of other sides, which are returned, too.
         """
         snapshots = {**(known or {}), **stored_sides(specs)}
-        plans = [
-            self.prepare(side, spec)
-            for side, spec in specs.items()
-            if side not in snapshots
-        ]
+        plans = []
+        for side, spec in specs.items():
+            if side not in snapshots:
+                plans.append(self.prepare(side, spec))
         return self.measured(plans, snapshots)
 
     def measured(

@@ -150,11 +150,11 @@ def printed_passes(
     def errors(chunk: bytes) -> bytes:
         """Return only the lines with errors, and count the others."""
         reader.feed(chunk)
-        return b"".join(
-            line
-            for line in chunk.splitlines(keepends=True)
-            if _ERROR.search(line[:200])
-        )
+        lines = []
+        for line in chunk.splitlines(keepends=True):
+            if _ERROR.search(line[:200]):
+                lines.append(line)
+        return b"".join(lines)
 
     with temporary_directory("trace-", setup.session.scratch) as directory:
         reason = compile_printing(

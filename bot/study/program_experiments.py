@@ -9,7 +9,6 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from bot.core.planned import SIDES
 from bot.core.program_proof import ProgramProof, untried
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.study.program_side import ProgramSide
@@ -36,16 +35,10 @@ class ProgramExperiments:
         *,
         with_bytes: bool,
     ) -> None:
-        self._cells = {
-            (side, cell.key): cell
-            for side, snapshot in sides.items()
-            for cell in snapshot.cells
-        }
-        self._compilers, self._allowed, self._with_bytes = (
-            compilers,
-            allowed,
-            with_bytes,
-        )
+        self._cells = {side: snapshot.by_key for side, snapshot in sides.items()}
+        self._compilers = compilers
+        self._allowed = allowed
+        self._with_bytes = with_bytes
         self._found = dict[CellKey, ProgramExperiment]()
         self._lock = threading.Lock()
 
@@ -60,15 +53,14 @@ class ProgramExperiments:
                 self._found[key] = self._made(key)
             return self._found[key].proof_of(executables)
 
+    def _program_side(self, side: str, key: CellKey) -> ProgramSide | str:
+        return self._compilers[side].program_side(self._cells[side][key])
+
     def _made(self, key: CellKey) -> ProgramExperiment:
         if key not in self._allowed:
             return ProgramExperiment(untried(NO_BUDGET))
-        programs = {
-            side: self._compilers[side].program_side(self._cells[side, key])
-            for side in SIDES
-        }
-        base = programs["base"]
-        head = programs["head"]
+        base = self._program_side("base", key)
+        head = self._program_side("head", key)
         if isinstance(base, str):
             return ProgramExperiment(untried(f"base: {base}"))
         if isinstance(head, str):

@@ -155,10 +155,13 @@ class _Candidate:
         shares = [self.forward]
         if self.needs_backward:
             shares.append(self.backward)
-        return max(
-            _ALL_MISSING if share is None else share.missing_permille
-            for share in shares
-        )
+        missing = []
+        for share in shares:
+            if share is None:
+                missing.append(_ALL_MISSING)
+            else:
+                missing.append(share.missing_permille)
+        return max(missing)
 
     @property
     def is_proved(self) -> bool:
@@ -297,9 +300,8 @@ def _names(translation: Translation, start: int, end: int) -> tuple[str, ...]:
 
 def _age(side: LadderSide) -> tuple[Sequence[int], Sequence[str], str]:
     """Return a key that orders two sides in the same way, whichever is base."""
-    version = [
-        int(number) for number in re.findall(r"\d+", side.setup.toolchain.info.version)
-    ]
+    numbers = re.findall(r"\d+", side.setup.toolchain.info.version)
+    version = list(map(int, numbers))
     return version, list(side.argv), side.row.code or ""
 
 
@@ -310,11 +312,11 @@ def largest_piece(feed: Feed, has_budget: Callable[[], bool]) -> Found | None:
         return None
     pieces = [feed.whole]
     while True:
-        parts = [
-            (_in_direction(feed.carried(piece), moved_bytes), piece)
-            for piece in sorted(pieces)
-        ]
-        _, piece = max(parts, key=lambda part: part[0])
+        # the first of equally large ones
+        piece = max(
+            sorted(pieces),
+            key=lambda piece: _in_direction(feed.carried(piece), moved_bytes),
+        )
         place = _dividing_place(feed, piece, has_budget)
         if place is None:
             is_smallest = has_budget() or piece.end - piece.start == 1

@@ -172,11 +172,10 @@ def proved_pass(programs: Programs, cut: PhaseCut) -> FoundPass:
 
 def _better(first: FoundPass | None, second: FoundPass | None) -> FoundPass | None:
     """Return the proof that restores more regions; None if neither restores one."""
-    candidates = [
-        item
-        for item in (first, second)
-        if item is not None and item.proof.status != REFUTED
-    ]
+    candidates = []
+    for item in (first, second):
+        if item is not None and item.proof.status != REFUTED:
+            candidates.append(item)
     return max(candidates, key=lambda item: item.proof.restored_regions, default=None)
 
 
@@ -229,9 +228,8 @@ class _Phase:
                 silent.append(side)
         if len(silent) != 1:
             return list(places)
-        changing = {
-            run.name for run in silent[0].passes_of(self._cut.phase, only_changing=True)
-        }
+        changing_runs = silent[0].passes_of(self._cut.phase, only_changing=True)
+        changing = {run.name for run in changing_runs}
         kept_places = list[_Place]()
         for place in places:
             if silent[0] is self._base:
@@ -270,11 +268,7 @@ class _Phase:
         self, place: _Place, restored_regions: int, reason: str = ""
     ) -> ProgramPassProof:
         restored_regions = min(restored_regions, self._programs.regions)
-        runs_on = {
-            other_place.runs_on
-            for other_place in self._places
-            if other_place.name == place.name
-        }
+        runs_on = {run.runs_on for run in self._runs_of(place)}
         return ProgramPassProof(
             name=place.name,
             class_name=place.class_name,
@@ -284,13 +278,13 @@ class _Phase:
             why=reason,
         )
 
+    def _runs_of(self, place: _Place) -> list[_Place]:
+        """Return all places of the pass at this place."""
+        return [run for run in self._places if run.name == place.name]
+
     def _steps_with_base(self, place: _Place) -> list[_Step]:
         """Return head's steps, in which all runs of one pass are base's."""
-        same = [
-            other_place
-            for other_place in self._places
-            if other_place.name == place.name
-        ]
+        same = self._runs_of(place)
         meant = same if len(same) <= _MOST_RUNS else [place]
         steps = list[_Step]()
         for other_place in self._places:
@@ -310,11 +304,10 @@ class _Phase:
         cut = self._cut
         low = 0
         high = len(self._places)
-        flows = {place: self._flow_cut(place) for place in (low, high)}
-        differences = {
-            place: self._programs.distance_at_flow(flow)
-            for place, flow in flows.items()
-        }
+        flows = {cut_place: self._flow_cut(cut_place) for cut_place in (low, high)}
+        differences = {}
+        for cut_place, flow in flows.items():
+            differences[cut_place] = self._programs.distance_at_flow(flow)
         if differences != {low: cut.before, high: cut.after}:
             description = (
                 f"base's passes of {cut.phase}, run one by one, form other regions than"
@@ -358,14 +351,18 @@ class _Phase:
         return self._flow_after(self._base_start, steps)
 
     def _head_steps(self, places: Sequence[_Place]) -> list[_Step]:
-        return [
-            _Step(self._head, place.head) for place in places if place.head is not None
-        ]
+        steps = []
+        for place in places:
+            if place.head is not None:
+                steps.append(_Step(self._head, place.head))
+        return steps
 
     def _base_steps(self, places: Sequence[_Place]) -> list[_Step]:
-        return [
-            _Step(self._base, place.base) for place in places if place.base is not None
-        ]
+        steps = []
+        for place in places:
+            if place.base is not None:
+                steps.append(_Step(self._base, place.base))
+        return steps
 
     def _flow_after(self, text: str, steps: Sequence[_Step]) -> str:
         """Run steps over a program, and then head's compiler from the phase's end."""

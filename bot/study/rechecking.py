@@ -28,6 +28,7 @@ from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiler import Result
 from bot.config.configuration import Config
 from bot.core.delta import CellDelta, diff, distinct
+from bot.core.mappings import only_named
 from bot.core.planned import PlannedCell
 from bot.core.policy import judge
 from bot.core.record import INT_LIMIT
@@ -59,7 +60,7 @@ def doubtful(
     if not alarms_only:
         changed = [delta for delta in deltas if delta.state == "changed"]
         keys += [delta.key for delta in sorted(changed, key=_largest_change_first)]
-    measured = {cell.key for cell in head.cells}
+    measured = head.by_key
     return tuple(key for key in dict.fromkeys(keys) if key in measured)
 
 
@@ -141,16 +142,18 @@ def _unsteady(sides: Sides, rules: Config) -> frozenset[CellKey]:
             if cell.status == "timeout":
                 timed_out.add(cell.key)
     for base, head in pairwise(sides.values()):
-        keys |= {delta.key for delta in diff(base, head) if delta.unstable}
+        for delta in diff(base, head):
+            if delta.unstable:
+                keys.add(delta.key)
     return frozenset(keys - timed_out)
 
 
 def _is_configured_to_repeat(key: CellKey, rules: Config) -> bool:
     """Return whether `repeats` of the configuration names a cell."""
-    return any(
-        fnmatchcase(key.model, model) and fnmatchcase(key.target, target)
-        for model, target in rules.repeats
-    )
+    for model, target in rules.repeats:
+        if fnmatchcase(key.model, model) and fnmatchcase(key.target, target):
+            return True
+    return False
 
 
 class _Budget:
@@ -160,7 +163,7 @@ class _Budget:
         # cell → the work of one compile on all its sides, and the lower compile count
         # of its sides
         self._cells: dict[CellKey, tuple[int, int]] = {}
-        all_keys = {cell.key for side in sides.values() for cell in side.cells}
+        all_keys = set[CellKey]().union(*(side.by_key for side in sides.values()))
         for _, first_cell in _planned(plans, sides, all_keys):
             other_work, compiles = self._cells.get(
                 first_cell.key, (0, first_cell.compiles)
@@ -200,11 +203,7 @@ def _planned(
 ) -> Iterator[tuple[PlannedCell, Cell]]:
     wanted_keys = frozenset(keys)
     for plan in plans:
-        cells_of_side = {
-            cell.key: cell
-            for cell in sides[plan.label].cells
-            if cell.key in wanted_keys
-        }
+        cells_of_side = only_named(sides[plan.label].by_key, wanted_keys)
         for planned in plan.cells:
             if planned.key in cells_of_side and not planned.target.unsupported:
                 yield planned, cells_of_side[planned.key]
@@ -222,9 +221,9 @@ def _repeated(
     A cell that was compiled three times has had the layouts 0 to 2.
     """
     pairs = {plan.label: [*_planned([plan], sides, keys)] for plan in plans}
-    wanted_cells = {
-        label: _missing_compiles(cells, layouts) for label, cells in pairs.items()
-    }
+    wanted_cells = {}
+    for label, cells in pairs.items():
+        wanted_cells[label] = _missing_compiles(cells, layouts)
     result = dict(sides)
     runs = dict[tuple[str, CellKey, int], Cell]()
     if not any(wanted_cells.values()):
@@ -254,9 +253,8 @@ def _repeated(
                     cell_key(plan.compiler.info.digest, cell), merged[cell.key]
                 )
         side = result[plan.label]
-        result[plan.label] = structs.replace(
-            side, cells=tuple(merged.get(cell.key, cell) for cell in side.cells)
-        )
+        cells_of_side = [merged.get(cell.key, cell) for cell in side.cells]
+        result[plan.label] = structs.replace(side, cells=tuple(cells_of_side))
     return result
 
 
@@ -266,7 +264,9 @@ def _missing_compiles(
     """Return each cell with each layout at which it was not compiled yet."""
     missing = []
     for planned, cell in cells:
-        missing += [(planned, layout) for layout in layouts if cell.compiles <= layout]
+        for layout in layouts:
+            if cell.compiles <= layout:
+                missing.append((planned, layout))
     return missing
 
 

@@ -33,10 +33,12 @@ def releases_of(
         parts = [text]
         if not exists(text):
             parts = [part.strip() for part in text.split(",")]
-        words.extend(part for part in parts if part)
+        words += filter(None, parts)
     if not words:
         raise UsageError("names no release", where=_RELEASES, hint=_RANGE)
-    specs = [spec for word in words for spec in _specs(word, places, cancel)]
+    specs = list[str]()
+    for word in words:
+        specs += _specs(word, places, cancel)
     if len(specs) > len(words):
         say(f"releases: {', '.join(map(short_name, specs))}")
     return tuple(specs)
@@ -46,9 +48,9 @@ def _specs(word: str, places: Places, cancel: Cancel) -> list[str]:
     """Return the SPECs that one word of --releases stands for."""
     where = f"{_RELEASES} {word}"
     first, dots, last = word.partition("..")
-    are_ends = [
-        end in MOVING or places.release(end) is not None for end in (first, last)
-    ]
+    are_ends = []
+    for end in (first, last):
+        are_ends.append(end in MOVING or places.release(end) is not None)
     meant = [meant_spec(end) for end in (first, last)]
     if dots and any(meant) and not exists(word):
         hint = f"did you mean {meant[0] or first}..{meant[1] or last}?"

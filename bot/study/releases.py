@@ -35,9 +35,9 @@ def release_study(specs: Sequence[str], work: Work) -> Study:
     snapshots = work.selected(snapshots, must_match=len(snapshots) == len(specs))
     plans, missing = _plans([spec for spec in specs if spec not in snapshots], work)
     sides = work.measured_variants(list(plans.values()), snapshots, _neighbours)
-    variants = [
-        _variant(spec, sides.get(spec), missing.get(spec, "")) for spec in specs
-    ]
+    variants = []
+    for spec in specs:
+        variants.append(_variant(spec, sides.get(spec), missing.get(spec, "")))
     study = named_apart(_each_once(variants, work.show.say))
     if len(missing) == len(specs):
         first = study.variants[0]

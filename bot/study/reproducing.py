@@ -12,7 +12,7 @@ from pathlib import Path
 from bot.compiler.iree import Iree
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.report import Report
-from bot.core.snapshot import CellKey
+from bot.core.snapshot import CellKey, Snapshot
 from bot.study.side_plan import SidePlan
 
 
@@ -26,6 +26,14 @@ def notable_build(report: Report) -> CellKey | None:
     return max(
         changed, key=lambda delta: abs(delta.metrics["artifact_bytes"].change or 0)
     ).key
+
+
+def _is_lifted(side: Snapshot, key: CellKey | None) -> bool:
+    """Return whether the command of a build lifts the stack limit."""
+    for cell in side.cells:
+        if cell.key == key:
+            return LIFTED_LIMIT_FLAG in cell.command
+    return False
 
 
 def commands_here(plans: Sequence[SidePlan], report: Report) -> list[str]:
@@ -42,16 +50,10 @@ def commands_here(plans: Sequence[SidePlan], report: Report) -> list[str]:
     for plan in plans:
         if not isinstance(plan.compiler, Iree) or plan.is_temporary:
             continue
-        printed = [
-            cell.command for cell in measured[plan.label].cells if cell.key == key
-        ]
-        is_lifted = any(LIFTED_LIMIT_FLAG in command for command in printed)
-        planned = [
-            cell
-            for cell in plan.cells
-            if cell.key == key and Path(cell.model.path).suffix != ".onnx"
-        ]
-        for cell in planned:
+        is_lifted = _is_lifted(measured[plan.label], key)
+        for cell in plan.cells:
+            if cell.key != key or Path(cell.model.path).suffix == ".onnx":
+                continue
             if is_lifted:
                 flags = (*cell.argv, LIFTED_LIMIT_FLAG)
             else:

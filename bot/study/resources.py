@@ -98,14 +98,11 @@ class Resources:
                         plan.label,
                         stack.enter_context(plan.compiler.at_work(session)),
                     )
-                    tasks += [
-                        Task(
-                            cell.cost,
-                            f"{plan.label} {cell.key}",
-                            partial(start, cell, layout),
+                    for cell, layout in cells:
+                        name = f"{plan.label} {cell.key}"
+                        tasks.append(
+                            Task(cell.cost, name, partial(start, cell, layout))
                         )
-                        for cell, layout in cells
-                    ]
             run_all(
                 tasks, jobs=self.jobs, interrupt=self.cancel.set, watcher=self.progress
             )

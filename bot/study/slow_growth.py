@@ -30,7 +30,10 @@ A pre-release such as `v1.2-rc1` is no release here.
 def line_of(git: Git, newest_sha: str, ancestors: int) -> Line:
     """Return a commit and its first parents, with dates and the tags of releases."""
     commits = (newest_sha, *git.ancestors(newest_sha, ancestors))
-    tags = {sha: name for sha, name in git.tags().items() if _RELEASE.fullmatch(name)}
+    tags = {}
+    for sha, name in git.tags().items():
+        if _RELEASE.fullmatch(name):
+            tags[sha] = name
     return Line(commits, git.commit_times(newest_sha, len(commits)), tags)
 
 
@@ -55,9 +58,11 @@ def growth_of(
         window_point(line, stored),
     )
     _, head = loaded[0]
-    return tuple(
-        growth_since(point, _snapshot(point, snapshots, load), head) for point in points
-    )
+    growths = []
+    for point in points:
+        base = _snapshot(point, snapshots, load)
+        growths.append(growth_since(point, base, head))
+    return tuple(growths)
 
 
 def _snapshot(

@@ -15,11 +15,11 @@ def stored_sides(specs: Mapping[str, str]) -> dict[str, Snapshot]:
 
     `specs`: name → its SPEC. Raises InputError.
     """
-    return {
-        name: load_snapshot(Path(spec))
-        for name, spec in specs.items()
-        if is_snapshot(spec)
-    }
+    snapshots = {}
+    for name, spec in specs.items():
+        if is_snapshot(spec):
+            snapshots[name] = load_snapshot(Path(spec))
+    return snapshots
 
 
 def is_snapshot(spec: str) -> bool:

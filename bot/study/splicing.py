@@ -314,10 +314,11 @@ def _runnable(
 
     Bufferization and its neighbours become a pipeline: the one that has most of them.
     """
-    runnable = [
-        (printed.operation, f"{printed.name}{printed.options}") for printed in passes
-    ]
-    names = [printed.name for printed in passes]
+    runnable = []
+    names = []
+    for printed in passes:
+        runnable.append((printed.operation, f"{printed.name}{printed.options}"))
+        names.append(printed.name)
     if _BUFFERIZE not in names:
         return runnable
     place = names.index(_BUFFERIZE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from msgspec import structs
 
 from bot.config.configuration import BaselineChoice
 from bot.core.baseline import Entry
+from bot.core.mappings import known_values
 from bot.core.slow_growth import Growth
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.study import GAPS, SHORT, Study, Variant, named_apart, of_commit
@@ -65,28 +66,27 @@ def last_stored(where: str, last: int, work: Work) -> StoredStudy:
         shown_entries = (on_line or stored)[-last:]
         variants = [_loaded(entry, store, held_cells) for entry in shown_entries]
         study = named_apart(variants)
-        chosen = work.selected(
-            {
-                variant.name: variant.snapshot
-                for variant in study.variants
-                if variant.snapshot
-            }
-        )
-        loaded = [
-            (entry.sha, chosen[variant.name])
-            for entry, variant in zip(shown_entries, study.variants, strict=True)
-            if variant.name in chosen
-        ]
+        snapshots = {variant.name: variant.snapshot for variant in study.variants}
+        chosen = work.selected(known_values(snapshots))
+        loaded = []
+        for entry, variant in zip(shown_entries, study.variants, strict=True):
+            if variant.name in chosen:
+                loaded.append((entry.sha, chosen[variant.name]))
         growths: tuple[Growth, ...] = ()
         if on_line and loaded:
             growths = _growths(
                 git, commits=commits, on_line=on_line, loaded=loaded[::-1], store=store
             )
-    chosen_variants = [
-        structs.replace(variant, snapshot=chosen.get(variant.name))
-        for variant in study.variants
-    ]
-    return StoredStudy(Study(tuple(chosen_variants)), growths)
+    return StoredStudy(_with_snapshots(study, chosen), growths)
+
+
+def _with_snapshots(study: Study, snapshots: Mapping[str, Snapshot]) -> Study:
+    """Return the study with other snapshots, by the names of the variants."""
+    variants = []
+    for variant in study.variants:
+        snapshot = snapshots.get(variant.name)
+        variants.append(structs.replace(variant, snapshot=snapshot))
+    return Study(tuple(variants))
 
 
 def _directory_of(where: str, choice: BaselineChoice) -> Path | None:
@@ -208,14 +208,13 @@ def _held_once(side: Snapshot, held_cells: dict[CellKey, Cell]) -> Snapshot:
     """
     for cell in side.cells:
         last = held_cells.get(cell.key, cell)
-        same = {
-            name: old
-            for name in _OF_CELLS
-            if (old := getattr(last, name)) == getattr(cell, name)
-        }
+        same = {}
+        for name in _OF_CELLS:
+            value = getattr(last, name)
+            if value == getattr(cell, name):
+                same[name] = value
         if len(same) < len(_OF_CELLS):
             last = structs.replace(cell, **same)
         held_cells[cell.key] = last
-    return structs.replace(
-        side, cells=tuple(held_cells[cell.key] for cell in side.cells)
-    )
+    cells = [held_cells[cell.key] for cell in side.cells]
+    return structs.replace(side, cells=tuple(cells))

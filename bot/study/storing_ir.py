@@ -70,12 +70,11 @@ def with_stored_ir(plan: SidePlan, snapshot: Snapshot, work: Work) -> WithIr:
 
 def _largest(snapshot: Snapshot, budget: int) -> list[_Chosen]:
     """Return the largest dispatches that the work covers; others are skipped."""
-    pairs = [
-        _Chosen(cell, row)
-        for cell in snapshot.cells
-        for row in cell.dispatches
-        if row.code_bytes and row.code is not None
-    ]
+    pairs = []
+    for cell in snapshot.cells:
+        for row in cell.dispatches:
+            if row.code_bytes and row.code is not None:
+                pairs.append(_Chosen(cell, row))
     pairs.sort(
         key=lambda pair: (-(pair.row.code_bytes or 0), pair.cell.key, pair.row.name)
     )
@@ -102,14 +101,11 @@ def _stored(
 
     resources.progress.stage("storing IR", len(chosen), "dispatch")
     with side_tracers([plan], resources) as tracers:
-        tasks = [
-            Task(
-                -number,
-                f"store the IR of {pair.row.name} of {pair.cell.key}",
-                partial(store, number, pair, tracers[plan.label]),
-            )
-            for number, pair in enumerate(chosen)
-        ]
+        tasks = []
+        for number, pair in enumerate(chosen):
+            name = f"store the IR of {pair.row.name} of {pair.cell.key}"
+            start = partial(store, number, pair, tracers[plan.label])
+            tasks.append(Task(-number, name, start))
         run_all(
             tasks,
             jobs=resources.jobs,

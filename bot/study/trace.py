@@ -12,6 +12,7 @@ from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta
 from bot.core.ladder import CODE_GENERATOR, MLIR, Ladder, attribution, is_large_part
 from bot.core.machine_passes import MachinePasses
+from bot.core.mappings import known_values
 from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED, parting
 from bot.core.pass_proof import PassProof
@@ -51,9 +52,10 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         NoVerdict: a side could not be compiled.
     """
     pair_of_sides = both_sides(request, show, cancel, one_cell=True)
-    key = only_cell(
-        {cell.key for side in pair_of_sides.sides.values() for cell in side.cells}
-    )
+    keys = set[CellKey]()
+    for side in pair_of_sides.sides.values():
+        keys.update(side.by_key)
+    key = only_cell(keys)
     cells = {name: side.cells[0] for name, side in pair_of_sides.sides.items()}
     _require_compiled(key, cells)
     deltas = diff(pair_of_sides.sides["base"], pair_of_sides.sides["head"])
@@ -96,15 +98,15 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
         proofs = _proofs(pair_of_sides, delta=delta, ladder=ladder, tracers=tracers)
     labels_here = [plan.label for plan in pair_of_sides.plans]
     rows = dispatches_of(delta)
-    traces = {
-        name: sides[name].cells[0].traces.get(row.name) for name, row in rows.items()
-    }
+    traces = {}
+    for name, row in rows.items():
+        traces[name] = sides[name].cells[0].traces.get(row.name)
     parting_pass = parting(traces.get("base"), traces.get("head"))
     if not pair_of_sides.plans and parting_pass.why == NOT_TRACED:
         parting_pass = replace(
             parting_pass, why="no compiler is available: both sides are snapshots"
         )
-    known_traces = {name: trace for name, trace in traces.items() if trace is not None}
+    known_traces = known_values(traces)
     formed = (trace.formed for trace in known_traces.values() if trace.formed)
     return Traced(
         key=key,
@@ -210,9 +212,11 @@ def _chosen(
                 places.append((row.name, delta))
     names = list(dict.fromkeys(row_name for row_name, _ in places))
     fitting = _fitting_names(names, name)
-    meant = list(
-        {id(delta): delta for row_name, delta in places if row_name in fitting}.values()
-    )
+    meant_by_id = dict[int, DispatchDelta]()
+    for row_name, delta in places:
+        if row_name in fitting:
+            meant_by_id[id(delta)] = delta
+    meant = list(meant_by_id.values())
     if not meant:
         raise _none_meant(name, only_side, cells=cells, names=names)
     if len(meant) > 1:
@@ -228,10 +232,12 @@ def _pairs(
     A dispatch that changed is paired as it was matched, or was formed otherwise on a
     side. Any other one is paired by its name.
     """
-    pairs = [delta for delta in changed if is_formed(delta) or not is_lone(delta)]
+    pairs = []
     paired = set[str]()
-    for delta in pairs:
-        paired |= {row.name for row in dispatches_of(delta).values()}
+    for delta in changed:
+        if is_formed(delta) or not is_lone(delta):
+            pairs.append(delta)
+            paired.update(row.name for row in dispatches_of(delta).values())
     heads = {row.name: row for row in cells["head"].dispatches}
     for row in cells["base"].dispatches:
         if row.name in heads and row.name not in paired:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from bot.core.explanation import EARLY_CAUSES, DispatchDelta, Explanation, moved_bytes
+from bot.core.mappings import known_values, only_named
 from bot.core.planned import SIDES
 from bot.core.snapshot import CellKey, Dispatch, Snapshot
 from bot.core.work import compile_work, trace_work
@@ -142,9 +143,9 @@ def work_for(sides: Mapping[str, Snapshot]) -> int:
 
     It is a share of the compiles' work, and a little in any case.
     """
-    compiled = sum(
-        compile_work(cell) for snapshot in sides.values() for cell in snapshot.cells
-    )
+    compiled = 0
+    for snapshot in sides.values():
+        compiled += sum(map(compile_work, snapshot.cells))
     return max(LITTLE_WORK, compiled // COMPILES_PER_TRACE_WORK)
 
 
@@ -248,11 +249,10 @@ class TraceBudget:
             programs = set[tuple[str, CellKey]]()
             if is_formed(delta) and not codes:
                 programs = {(side, self._same[key]) for side in self._here} - paid
-                works = [self._program_work(side, key.model) for side, _ in programs]
+                work = sum(self._program_work(side, key.model) for side, _ in programs)
             else:
-                rows = dispatches_of(delta)
-                works = [trace_work(rows[side]) for side in rows if side in self._here]
-            work = sum(works)
+                rows = only_named(dispatches_of(delta), self._here)
+                work = sum(map(trace_work, rows.values()))
             if remaining_work is not None:
                 if work > remaining_work:
                     continue
@@ -266,11 +266,10 @@ class TraceBudget:
 
         What is before code generation takes as long for all targets.
         """
-        compiles = [
-            work
-            for (side_name, key), work in self._compiled.items()
-            if (side_name, key.model) == (side, model) and work
-        ]
+        compiles = []
+        for (side_name, key), work in self._compiled.items():
+            if work and side_name == side and key.model == model:
+                compiles.append(work)
         return min(compiles, default=0) // 2
 
 
@@ -280,8 +279,4 @@ def _moved_bytes(moved_dispatch: Moved) -> int:
 
 def dispatches_of(delta: DispatchDelta) -> dict[str, Dispatch]:
     """Return side → its dispatch, for the sides that have one."""
-    return {
-        side: row
-        for side, row in zip(SIDES, (delta.base, delta.head), strict=True)
-        if row is not None
-    }
+    return known_values({"base": delta.base, "head": delta.head})

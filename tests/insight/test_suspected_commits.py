@@ -14,7 +14,8 @@ from replacing import replace
 from bot.config.configuration import load_config
 from bot.core.explanation import LookedUp, PassChange, RootCause, Suspect
 from bot.core.report import Baseline, Report
-from bot.explain.suspects import clone_source, with_suspects
+from bot.explain.cloned_history import clone_source
+from bot.explain.suspects import with_suspects
 from bot.study.comparison import reported
 from bot.system.cancel import Cancel
 

@@ -73,7 +73,9 @@ def families(ir: Any, members: Collection[Member]) -> list[dict[str, Any]]:
 
 
 def _outside(members: Collection[Member], drafts: Sequence[Draft]) -> list[Member]:
-    inside = {member.name for draft in drafts for member in draft[1]}
+    inside = set[str]()
+    for draft in drafts:
+        inside.update(member.name for member in draft[1])
     return [member for member in members if member.name not in inside]
 
 
@@ -101,9 +103,13 @@ def _order_line(
     through their one graph meets them.
     """
     place_of = dict(zip(expected, order, strict=True))
-    arguments = range(len(first.arguments))
-    places = [place_of[argument] for argument in arguments if argument in place_of]
-    if places == [argument for argument in arguments if argument in place_of]:
+    used = []
+    places = []
+    for argument in range(len(first.arguments)):
+        if argument in place_of:
+            used.append(argument)
+            places.append(place_of[argument])
+    if places == used:
         text = "operands or operations in another order"
     else:
         text = f"arguments in another order: {' '.join(map(str, places))}"
@@ -138,11 +144,8 @@ def _extra_operations(
         if name not in placed and len(names) > 1:
             placed |= names
             group = [member for member in members if member.name in names]
-            yield (
-                "extra-operation",
-                group,
-                [lines[key] for key in lines if key in names],
-            )
+            lines_of_group = [lines[key] for key in lines if key in names]
+            yield "extra-operation", group, lines_of_group
 
 
 def _smaller_by_one(

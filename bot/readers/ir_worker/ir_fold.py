@@ -91,13 +91,19 @@ def groups(ir: Any, module: Any) -> Answer:
     """
     members, unfit = read(ir, module)
     all_members = list(members.values())
+    entries = {}
+    elements = {}
+    for member in all_members:
+        entries[member.name] = member.entry
+        elements[member.name] = _elements(member)
+    groups_by_level = {}
+    for level, free in LEVELS.items():
+        groups_by_level[level] = _names_of_groups(all_members, free)
     return {
-        "entries": {member.name: member.entry for member in all_members},
-        "elements": {member.name: _elements(member) for member in all_members},
+        "entries": entries,
+        "elements": elements,
         "unfit": unfit,
-        "groups": {
-            level: _names_of_groups(all_members, free) for level, free in LEVELS.items()
-        },
+        "groups": groups_by_level,
     }
 
 

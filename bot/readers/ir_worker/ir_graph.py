@@ -112,8 +112,12 @@ class Graph:
         there is one argument to each operand, as in linalg, it is that operand, read in
         the order of its map.
         """
-        blocks = [block for region in op.regions for block in region.blocks]
-        arguments = [argument for block in blocks for argument in block.arguments]
+        blocks = list[Any]()
+        for region in op.regions:
+            blocks += region.blocks
+        arguments = list[Any]()
+        for block in blocks:
+            arguments += block.arguments
         is_structured = "." in op.name and 0 < len(arguments) == len(operands)
         has_maps = is_structured and "indexing_maps" in op.attributes
         maps = [""] * len(operands)

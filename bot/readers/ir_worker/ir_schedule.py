@@ -84,25 +84,26 @@ def schedule(ir: Any, tops: list[Any], constants: Constants) -> Answer:
     named = [top for top in tops if top.name in ("util.initializer", "util.func")]
     functions = {name_of(top): top for top in named if top.name == "util.func"}
     bodies = list[_Body]()
+    dynamic_buffers = 0
+    is_unclear = False
     counts = Counter[str]()
     allocated_bytes = 0
     for top in named:
         lent_bytes = _lent_bytes(ir, top, functions=functions, constants=constants)
-        bodies.append(_body(ir, top, constants=constants, lent_bytes=lent_bytes))
+        body = _body(ir, top, constants=constants, lent_bytes=lent_bytes)
+        bodies.append(body)
+        dynamic_buffers += sum(buffer.size is None for buffer in body.buffers)
+        is_unclear = is_unclear or (body.branches and not body.initializer)
     for top in named:
         counts.update(op.name for op in collect(ir, top, {*_COUNTED.values()}))
         for op in collect(ir, top, (_ALLOCA,)):
             allocated_bytes += constants.get(op.operands[0]) or 0
-    dynamic_buffers = 0
-    for body in bodies:
-        dynamic_buffers += sum(buffer.size is None for buffer in body.buffers)
-    unclear = any(body.branches and not body.initializer for body in bodies)
     return {
         **{name: counts[operation] for name, operation in _COUNTED.items()},
         "allocated_bytes": allocated_bytes,
         "variable_bytes": _variable_bytes(bodies),
         "dynamic_buffers": dynamic_buffers,
-        "program_memory_bytes": None if unclear else _peak(bodies),
+        "program_memory_bytes": None if is_unclear else _peak(bodies),
     }
 
 
@@ -114,10 +115,13 @@ def _variable_bytes(bodies: list[_Body]) -> int | None:
     for body in sorted(bodies, key=lambda body: not body.initializer):
         first = {**body.stores, **first}
     buffers = {id(buffer): buffer for buffer in first.values()}.values()
-    sizes = [buffer.size for buffer in buffers if buffer.lifetime == "variable"]
-    if None in sizes:
-        return None
-    return sum(filter(None, sizes))
+    total = 0
+    for buffer in buffers:
+        if buffer.lifetime == "variable":
+            if buffer.size is None:
+                return None
+            total += buffer.size
+    return total
 
 
 def _lent_bytes(
