@@ -48,15 +48,36 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 SLOW = frozenset({"browser", "folding", "running", "whole"})
 """Folders of which only what is marked `quick` belongs to `make test`."""
+LONGEST = (
+    "test_pull_request_story.py",
+    "test_known_causes.py",
+    "test_recipes.py",
+    "test_help.py",
+    "test_trace.py",
+    "test_lab.py",
+    "test_documented_commands.py",
+    "test_slow_machine.py",
+    "test_page.py",
+    "test_auditing.py",
+)
+"""The files with the longest slow tests: they begin first."""
+
+
+def begins(item: pytest.Item) -> tuple[bool, int]:
+    """Return the place of a test among all: a long file that begins last keeps one processor busy."""
+    place = len(LONGEST)
+    if item.path.name in LONGEST:
+        place = LONGEST.index(item.path.name)
+    return item.get_closest_marker("slow") is None, place
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow before `-m` selects, and put it first: a long file begun last keeps one processor busy."""
+    """Mark what is slow before `-m` selects, and put it first."""
     for item in items:
         if item.path.parent.name in SLOW and not item.get_closest_marker("quick"):
             item.add_marker("slow")
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=begins)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -102,6 +123,14 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def runtime() -> Runtime:
     """What runs artifacts."""
     return installed() or needs.missing("the extra run is not installed")
+
+
+@pytest.fixture(scope="module")
+def short_runs() -> Iterator[None]:
+    """Timed processes that end soon, for tests in which no time matters."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bot.running.runner._SHORTEST_SECONDS", 0.02)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,10 @@ from bot.running.runner import Equality
 from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache
 
-pytestmark = [pytest.mark.compiler, pytest.mark.usefixtures("runtime")]
+pytestmark = [
+    pytest.mark.compiler,
+    pytest.mark.usefixtures("runtime", "short_runs"),
+]
 RELEASE = "3.13.0"
 TARGETS = ("cuda", "llvm-cpu-x86_64", "vmvx")
 RUN = ("llvm-cpu-x86_64", "vmvx")

@@ -48,3 +48,12 @@ def test_every_slow_folder_is_there() -> None:
     assert all(
         (ROOT / "tests" / name.strip('" ')).is_dir() for name in named.split(",")
     )
+
+
+def test_every_file_that_begins_first_is_there() -> None:
+    conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    (named,) = re.findall(r"^LONGEST = \((.*?)\)$", conftest, re.MULTILINE | re.DOTALL)
+    names = re.findall(r'"(.*?)"', named)
+    assert names
+    for name in names:
+        assert list((ROOT / "tests").glob(f"*/{name}")), name

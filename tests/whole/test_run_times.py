@@ -5,14 +5,18 @@ No test looks at how long anything takes.
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Collection
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from real_compilers import bot, own_cache
+from real_compilers import own_cache
 
+from bot.cli.main import main
 from bot.running.runner import PAIRS
 from bot.study.run_times import (
     NO_ARTIFACTS,
@@ -22,7 +26,7 @@ from bot.study.run_times import (
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.compiler,
-    pytest.mark.usefixtures("runtime"),
+    pytest.mark.usefixtures("runtime", "short_runs"),
 ]
 RELEASE = "3.13.0"
 X86 = "llvm-cpu-x86_64"
@@ -75,6 +79,15 @@ def write_side(folder: Path, side: int, **keys: Any) -> Path:
     return path
 
 
+def printed_by(*arguments: str | Path, codes: Collection[int] = (0, 1)) -> str:
+    """Run a command of the program, and return what it prints."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        code = main([str(argument) for argument in arguments])
+    assert code in codes
+    return printed.getvalue()
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A comparison of two configurations with one compiler, its failing builds run."""
@@ -83,7 +96,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = write_side(home / "base", 0)
     head = write_side(home / "head", 1)
     options = ("--config", base, "--head-config", head, "--cache", home / "cache")
-    done = bot(
+    printed = printed_by(
         "compare",
         "--compiler",
         RELEASE,
@@ -93,7 +106,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         home / "out",
         codes=(1,),
     )
-    (home / "terminal.txt").write_text(done.stdout)
+    (home / "terminal.txt").write_text(printed)
     return home
 
 
@@ -130,7 +143,7 @@ def test_other_outputs_are_shown_plainly(home: Path) -> None:
     for file in ("comment.md", "summary.md", "report.html"):
         assert "outputs differ" in told_in(home / "out" / file), file
     assert "outputs differ" in told_in(home / "terminal.txt")
-    printed = bot("explain", home / "out", "--model", "differs", "--target", X86).stdout
+    printed = printed_by("explain", home / "out", "--model", "differs", "--target", X86)
     assert "run time" in printed and "outputs differ" in printed
 
 
@@ -172,9 +185,9 @@ def test_a_stored_side_is_run_by_its_release_if_the_artifact_is_the_same(
     stored = home / "out/base.json"
     sides = ("compare", stored, RELEASE)
     base = home / "base/code-size.yml"
-    bot(*sides, "--config", base, *head, *common, "--out", home / "stored")
+    printed_by(*sides, "--config", base, *head, *common, "--out", home / "stored")
     assert run_of(home, "agrees", X86, "stored")["time"]["pairs"] == PAIRS
-    bot(*sides, "--config", head[1], *head, *common, "--out", home / "other")
+    printed_by(*sides, "--config", head[1], *head, *common, "--out", home / "other")
     other_run = run_of(home, "agrees", X86, "other")
     assert other_run["time"] is None
     assert other_run["time_note"].startswith(
@@ -185,8 +198,10 @@ def test_a_stored_side_is_run_by_its_release_if_the_artifact_is_the_same(
 def test_report_has_no_artifacts_to_run(home: Path) -> None:
     config = write_side(home / "asked", 0, run="failing")
     files = (home / "out/base.json", home / "out/head.json")
-    bot("report", *files, "--config", config, "--out", home / "reported")
+    printed_by("report", *files, "--config", config, "--out", home / "reported")
     assert run_of(home, "agrees", X86, "reported")["time_note"] == NO_ARTIFACTS
     plain = home / "plain"
-    bot("report", *files, "--config", home / "base/code-size.yml", "--out", plain)
+    printed_by(
+        "report", *files, "--config", home / "base/code-size.yml", "--out", plain
+    )
     assert "run_times" not in json.loads((plain / "report.json").read_text())
