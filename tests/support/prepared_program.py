@@ -17,9 +17,11 @@ import threading
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
+from select import select
 
 from places import ROOT
 
+_MOST_SECONDS = 900
 _SUPPORT = Path(__file__).parent
 _SERVER = _SUPPORT / "fakes" / "program_server.py"
 _IMPORTED = (ROOT, _SUPPORT)
@@ -46,6 +48,9 @@ class _Server:
         with self._lock:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
+            if not select([self._process.stdout], [], [], _MOST_SECONDS)[0]:
+                self._process.kill()
+                raise AssertionError(f"the program runs after {_MOST_SECONDS} s")
             answer = self._process.stdout.readline()
         assert answer, "the process that starts the program has ended"
         return int(answer)
