@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -563,6 +564,12 @@ class _Layer(NamedTuple):
     keys: Configuration
 
 
+@cache
+def _packaged(path: Path) -> _Layer:
+    """Return a packaged file: it stays the same while the program runs."""
+    return _Layer(*read_configuration(path))
+
+
 def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     """Read a configuration file, or the packaged default.
 
@@ -574,7 +581,7 @@ def load_config(path: Path | None = None, *, models: bool = True) -> Config:
     `models`: False where the rules are wanted without the models, which need not be
     there; what matches none is then not refused, either.
     """
-    packaged = _Layer(*read_configuration(configs_dir() / "default.yml"))
+    packaged = _packaged(configs_dir() / "default.yml")
     own = packaged
     if path is not None:
         own = _Layer(*read_configuration(path))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from real_compilers import bot, own_cache
+from prepared_program import bot
+from real_compilers import own_cache
 
 pytestmark = pytest.mark.compiler
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,7 @@ def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
         yield Machine(home, request.param)
 
 
+@cache
 def can_run_as(user: int) -> bool:
     """True where this user may become another one, who can read this checkout and its Python."""
     if os.geteuid() != 0:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_compiler import TEMPLATES, FakeCompiler, install, install_native
-from real_compilers import bot
+from prepared_program import bot
 
 CONFIG = (
     "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [llvm-cpu-x86_64, vmvx]\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import needs
+import prepared_program
 import pytest
-import real_compilers
 import yaml
 
 MAKEFILE = """CFLAGS = {flags}
@@ -70,7 +70,7 @@ def commit(home: Path, **files: str) -> None:
 
 def bot(home: Path, *arguments: str, code: int = 0) -> str:
     argv = (*arguments, "--cache", str(home.parent / "cache"))
-    done = real_compilers.bot(*argv, cwd=home, codes=(code,))
+    done = prepared_program.bot(*argv, cwd=home, codes=(code,))
     return done.stdout + done.stderr
 
 

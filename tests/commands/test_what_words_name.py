@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_compiler import TEMPLATES, install, install_native
 from fake_wheels import entries, wheel_name, write_wheel
-from real_compilers import bot
+from prepared_program import bot
 
 CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx]\n"
 POINTER = (

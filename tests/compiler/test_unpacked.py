@@ -15,7 +15,7 @@ import pytest
 from fake_compiler import TEMPLATES, install
 from fake_wheels import DIST_INFO, LIBRARIES, entries, wheel_name, write_wheel
 from links_page import LinksPage, serving
-from real_compilers import bot
+from prepared_program import bot
 
 CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx]\n"
 BINDINGS = {

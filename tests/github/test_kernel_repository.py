@@ -73,8 +73,23 @@ def pinned(
     return files | {"code-size.yml": configuration}
 
 
-@pytest.mark.parametrize("where", ["code-size.yml", "requirements.txt"])
-@pytest.mark.parametrize("fork", [False, True], ids=["own", "fork"])
+@pytest.mark.parametrize(
+    ("where", "fork"),
+    [
+        pytest.param("code-size.yml", False, id="own-code-size.yml"),
+        pytest.param("requirements.txt", True, id="fork-requirements.txt"),
+        # each place of the pin and each kind of pull request is above, too
+        pytest.param(
+            "requirements.txt",
+            False,
+            id="own-requirements.txt",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "code-size.yml", True, id="fork-code-size.yml", marks=pytest.mark.slow
+        ),
+    ],
+)
 def test_a_pull_request_that_raises_the_pin_is_told_of_the_spills_first(
     stage: Stage, fork: bool, where: str
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +54,17 @@ AFTER_MERGE = "after-merge"
 PINNED = "${{ needs.gate.outputs.sha }}"
 
 
-def read(path: Path) -> dict[str, Any]:
+@cache
+def parsed(path: Path) -> dict[str, Any]:
     """The workflow; YAML 1.1 takes its key `on` for True."""
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     workflow["on"] = workflow.pop(True)
     return dict(workflow)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The workflow, for a test that may change it."""
+    return deepcopy(parsed(path))
 
 
 def of(file: str) -> dict[str, Any]:

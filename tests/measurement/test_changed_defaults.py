@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from alone_stage import compile_setup, measured
-from real_compilers import bot
+from prepared_program import bot
 
 from bot.compiler.compiling import CompileSetup
 from bot.compiler.defaults import option_defaults

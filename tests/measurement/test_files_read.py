@@ -13,6 +13,7 @@ from typing import Any
 import needs
 import numpy
 import onnx
+import prepared_program
 import pytest
 import real_compilers
 import yaml
@@ -75,7 +76,7 @@ def measured(
     home: Path, *arguments: str, cache: str = "cache", codes: tuple[int, ...] = (0,)
 ) -> str:
     argv = ["measure", "--compiler", RELEASE, *arguments, "--cache", str(home / cache)]
-    done = real_compilers.bot(
+    done = prepared_program.bot(
         *argv, "--out", str(home / "head.json"), cwd=home, codes=codes
     )
     return done.stdout + done.stderr
@@ -181,7 +182,7 @@ def test_a_report_says_that_a_file_beside_the_model_changed(home: Path) -> None:
         "--cache",
         str(home / "cache"),
     ]
-    done = real_compilers.bot(*argv, cwd=home)
+    done = prepared_program.bot(*argv, cwd=home)
     assert "What changed: files read beside the model model" in done.stdout
     assert (
         "deterministic" not in done.stdout
@@ -450,7 +451,7 @@ def command(
             "--cache",
             str(home / "cells"),
         ]
-        done = real_compilers.bot(*argv, "--out", "head.json", cwd=home)
+        done = prepared_program.bot(*argv, "--out", "head.json", cwd=home)
         size: int = cell(home)["metrics"]["executable_bytes"]
         return size, done.stdout + done.stderr
 

@@ -22,6 +22,8 @@ from api_description import Node, description, resolve, validator
 
 Exchange = dict[str, Any]
 
+_CHECKED = ("method", "path", "query", "req_body", "status", "res_body", "injected")
+"""What of an exchange the description speaks of here."""
 _METHODS = ("get", "put", "post", "patch", "delete")
 _MULTI_SEGMENT = ("ref", "path", "basehead")
 # GitHub answers these anywhere, described or not.
@@ -47,12 +49,18 @@ class Operation:
 
 
 def violations(traffic: list[Exchange]) -> list[str]:
-    """One line for each thing the description does not allow, in the order of the traffic."""
-    return [
-        f"exchange {number}: {line}"
-        for number, exchange in enumerate(traffic, 1)
-        for line in _exchange(exchange)
-    ]
+    """One line for each thing the description does not allow, in the order of the traffic.
+
+    Most exchanges repeat an earlier one, whose lines are theirs.
+    """
+    lines = list[str]()
+    lines_of = dict[tuple[Any, ...], list[str]]()
+    for number, exchange in enumerate(traffic, 1):
+        checked = tuple(exchange.get(name) for name in _CHECKED)
+        if checked not in lines_of:
+            lines_of[checked] = list(_exchange(exchange))
+        lines += [f"exchange {number}: {line}" for line in lines_of[checked]]
+    return lines
 
 
 def _exchange(exchange: Exchange) -> Iterator[str]:

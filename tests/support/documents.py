@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+@cache
 def _tokens(page: Path) -> list[Token]:
     return MarkdownIt("gfm-like", {"linkify": False}).parse(
         page.read_text(encoding="utf-8")

@@ -198,16 +198,15 @@ def install(
         "version": version,
     }
     digest = hashlib.sha256(json.dumps(knobs, sort_keys=True).encode()).hexdigest()
-    (home / "knobs.json").write_text(
-        json.dumps({**knobs, "templates": templates or {}})
-    )
+    all_knobs = {**knobs, "templates": templates or {}}
+    (home / "knobs.json").write_text(json.dumps(all_knobs))
     fake = FakeCompiler(home, version, digest, templates or {})
     lines = (
         f"#!{sys.executable} -IS",
         "import sys",
         f"sys.path[:0] = [{str(PROGRAM.parent)!r}]",
         "from iree_compile import main",
-        f"sys.exit(main({str(home)!r}, sys.argv[1:]))",
+        f"sys.exit(main({str(home)!r}, {all_knobs!r}, sys.argv[1:]))",
     )
     fake.binary.write_text("\n".join(lines) + "\n")
     fake.binary.chmod(0o755)

@@ -30,8 +30,9 @@ def own_cache(directory: Path, *releases: str) -> Path:
     for release in releases:
         binary(release)
     directory.mkdir(parents=True, exist_ok=True)
-    # "options" has what each compiler said of its options, which takes a second
-    for name in ("toolchains", "options"):
+    # "options" has what each compiler said of its options, and "digests" that of the
+    # measuring code: each takes a second
+    for name in ("toolchains", "options", "digests"):
         everybodys = default_cache() / name
         everybodys.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):

@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import cycle
 from typing import Any
 
 from replacing import replace
@@ -740,10 +741,11 @@ def family(word: str = "") -> Family:
     )
 
 
-def explained(report: Report, word: str = "") -> Report:
+def explained(report: Report, *words: str) -> Report:
     """The report with a story for every changed and every newly broken cell that was measured.
 
-    One is not known.
+    One is not known. The text of a model or compiler is one of the words; each cell
+    takes the next word.
     """
     base_cells, head_cells = (
         {cell.key: cell for cell in side.cells} for side in (report.base, report.head)
@@ -768,22 +770,20 @@ def explained(report: Report, word: str = "") -> Report:
         None,
         "packaging",
     )
+    word_of = dict(zip(keys, cycle(words or ("",)), strict=False))
     stories = {
-        key: explanation(causes[index % len(causes)], 4 + index % 9, word)
+        key: explanation(causes[index % len(causes)], 4 + index % 9, word_of[key])
         for index, key in enumerate(keys)
     }
-    changed: dict[str, Any] = {
-        "program": Program(),
-        "families": (family(word),),
-    }
-    deltas = tuple(
-        (
-            replace(delta, head=replace(delta.head, **changed))
-            if delta.key in stories and delta.head
-            else delta
-        )
-        for delta in report.deltas
-    )
+
+    def with_family(delta: CellDelta) -> CellDelta:
+        if delta.key not in word_of or delta.head is None:
+            return delta
+        families = (family(word_of[delta.key]),)
+        head = replace(delta.head, program=Program(), families=families)
+        return replace(delta, head=head)
+
+    deltas = tuple(map(with_family, report.deltas))
     roots = root_causes(deltas, stories)
     return replace(report, deltas=deltas, explanations=stories, root_causes=roots)
 

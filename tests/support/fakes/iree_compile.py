@@ -1,23 +1,25 @@
 """A program that behaves like `iree-compile` as far as the bot can tell, in milliseconds.
 
-In its directory, `knobs.json` says how to misbehave and when (see `fake_compiler.py`),
-and `calls.jsonl` receives one line for every call. An artifact depends on the model and
-on every flag that is not about measuring, so that a mix-up cannot go unnoticed. Imports
-are few: a test runs this some hundred times.
+Its knobs say how to misbehave and when (see `fake_compiler.py`), and `calls.jsonl` of
+its directory receives one line for every call. An artifact depends on the model and on
+every flag that is not about measuring, so that a mix-up cannot go unnoticed. The tests
+run this thousands of times, so it imports only what each call needs: `json`, `re` and
+`hashlib` would take longer than all else.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import re
-import signal
 import sys
-import time
-from collections.abc import Callable, Sequence
+from _hashlib import openssl_sha256
+from _json import encode_basestring_ascii
 
-Words = Sequence[str]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeAlias
+
+    Words: TypeAlias = Sequence[str]
 
 MEASURING_OPTIONS = (
     "--mlir-disable-threading",
@@ -31,12 +33,10 @@ MEASURING_OPTIONS = (
 )
 BURNT_SECONDS = 0.4
 LIMIT = "--iree-llvmcpu-stack-allocation-limit="
-STATISTICS = {
-    "stream-aggregate": {
-        "execution": {"dispatch-count": 2},
-        "executable": {"executable-count": 2},
-    }
-}
+STATISTICS = (
+    b'{"stream-aggregate": {"execution": {"dispatch-count": 2},'
+    b' "executable": {"executable-count": 2}}}'
+)
 
 
 def value(argv: Words, option: str) -> str:
@@ -62,11 +62,13 @@ def flags(argv: Words) -> tuple[str, ...]:
 
 def artifact(model: str, argv: Words, template: bytes = b"") -> bytes:
     """The artifact of a model."""
-    digest = hashlib.sha256("\0".join((model, *flags(argv))).encode()).digest()
+    digest = openssl_sha256("\0".join((model, *flags(argv))).encode()).digest()
     return template + b"VMFB" + digest * 4
 
 
 def crash() -> int:
+    import signal
+
     print(
         "Stack dump:\n0.\tProgram arguments: /opt/somewhere/iree-compile -", flush=True
     )
@@ -79,7 +81,9 @@ def hang(home: str) -> int:
 
     Both leave their ids.
     """
-    import subprocess  # slow to import, rarely needed
+    import signal
+    import subprocess
+    import time
 
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     child = subprocess.Popen(["sleep", "600"])
@@ -180,7 +184,7 @@ def write_products(argv: Words) -> None:
     if name := value(argv, "--stack-usage-file"):
         write(name, b"-:1:main_dispatch_0\t64\tstatic\n")
     if name := value(argv, "--iree-scheduling-dump-statistics-file"):
-        write(name, json.dumps(STATISTICS).encode())
+        write(name, STATISTICS)
     if name := value(argv, "--dump-compilation-phases-to"):
         os.makedirs(name, exist_ok=True)
         for phase in ("5.dispatch-creation", "7.stream", "10.executable-targets"):
@@ -224,14 +228,12 @@ def compile_module(
 
 def log_call(home: str, kind: str, text: str, argv: Words) -> None:
     """Append one line, whole even where two compilers run at once."""
-    model = re.search(r"// model (\S+)", text)
-    line = json.dumps(
-        {
-            "kind": kind,
-            "model": model[1] if model else "",
-            "argv": list(argv),
-            "pid": os.getpid(),
-        }
+    _, is_named, name = text.partition("// model ")
+    model = name.split()[0] if is_named and name.strip() else ""
+    words = ", ".join(map(encode_basestring_ascii, argv))
+    line = (
+        f'{{"kind": "{kind}", "model": {encode_basestring_ascii(model)},'
+        f' "argv": [{words}], "pid": {os.getpid()}}}'
     )
     handle = os.open(
         os.path.join(home, "calls.jsonl"), os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -245,10 +247,16 @@ def unknown_option(argv: Words, unknown: list[str]) -> str | None:
     return next((word for word in argv if word.partition("=")[0] in unknown), None)
 
 
-def main(home: str, argv: Words) -> int:
+def burn() -> None:
+    """Use CPU time."""
+    import time
+
+    while time.process_time() < BURNT_SECONDS:
+        pass
+
+
+def main(home: str, knobs: dict[str, Any], argv: Words) -> int:
     """Compile, or answer a question."""
-    with open(os.path.join(home, "knobs.json")) as file:
-        knobs = json.load(file)
     if argv == ["--version"]:
         print(
             f"IREE (https://iree.dev):\n  IREE compiler version {knobs['version']} @"
@@ -269,8 +277,7 @@ def main(home: str, argv: Words) -> int:
     if code := misbehave(action, argv, home):
         return code
     if "burn" in action.split():
-        while time.process_time() < BURNT_SECONDS:
-            pass
+        burn()
     compiled = compile_module(
         kind,
         text=text,
