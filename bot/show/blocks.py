@@ -523,3 +523,4 @@ def several(
 
 
 Block = Sentence | Code | List | Table | Picture | Fold | Part
+Blocks = tuple[Block, ...]

@@ -25,15 +25,17 @@ from bot.core.policy import judge
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey, Snapshot, SourceInfo
 from bot.errors import BotError, InputError, TemplateError
-from bot.show.comment import (
+from bot.show.annotations import model_paths
+from bot.show.check import (
     ANNOTATIONS_LIMIT,
     CHECK_SUMMARY_LIMIT,
-    COMMENT_LIMIT,
-    SUMMARY_LIMIT_BYTES,
     broken_check,
     check_run,
+)
+from bot.show.comment import (
+    COMMENT_LIMIT,
+    SUMMARY_LIMIT_BYTES,
     marker,
-    model_paths,
     render_broken,
     render_comment,
     render_summary,
