@@ -101,10 +101,16 @@ def _grid(facts: Facts, view: View) -> Part:
 def with_left_out(blocks: Blocks, where: str) -> Blocks:
     """Return a report whose last sentence names what its folds leave out.
 
+    The warnings do not count: the fold of all findings has them, too.
+
     `where`: the place that has everything.
     """
     *others, last = blocks
-    folds = [block for block in blocks if isinstance(block, Fold) and not block.is_open]
+    folds = [
+        block
+        for block in blocks
+        if isinstance(block, Fold) and not block.is_open and block.name != "warnings"
+    ]
     missing = left_out(folds)
     if not missing or not isinstance(last, Fold):
         return blocks
