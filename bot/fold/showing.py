@@ -28,7 +28,6 @@ from bot.show.blocks import (
     Listing,
     Phrase,
     Rank,
-    Room,
     Row,
     Sentence,
     Span,
@@ -49,6 +48,7 @@ from bot.show.escape import clean, clip
 from bot.show.facts import NAME_LIMIT, cells_phrase, short_names
 from bot.show.filters import UNKNOWN, amount, plural, relative, sides, signed
 from bot.show.renderers import write_answer
+from bot.show.views import Room
 
 FOLD_LIMIT_BYTES = 256 * 1024
 """A quarter of GitHub's limit for the summary of one step, in UTF-8.

@@ -31,7 +31,6 @@ from bot.show.blocks import (
     Phrase,
     Picture,
     Rank,
-    Room,
     Row,
     Sentence,
     Span,
@@ -64,6 +63,7 @@ from bot.show.filters import (
 )
 from bot.show.renderers import data_element, write_answer
 from bot.show.slow_growth import growth_section
+from bot.show.views import Room
 from bot.show.why import cause_words
 
 # Half of what GitHub takes as the summary of one step, in UTF-8

@@ -26,7 +26,6 @@ from bot.show.blocks import (
     List,
     Phrase,
     Rank,
-    Room,
     Row,
     Sentence,
     Table,
@@ -57,6 +56,7 @@ from bot.show.stack_gate import (
     refused_words,
 )
 from bot.show.times import time_notes, time_tables
+from bot.show.views import Room
 
 # A quarter of what GitHub takes as the summary of one step, in UTF-8
 LAB_LIMIT_BYTES = 256 * 1024
