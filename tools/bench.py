@@ -34,8 +34,8 @@ from bot.compiler.toolchain import resolve
 from bot.config.configuration import load_config
 from bot.core.report import Report
 from bot.core.snapshot import CellKey, Snapshot
-from bot.show.comment import write_snapshot
 from bot.show.progress import MeasureProgress
+from bot.show.report_files import write_snapshot
 from bot.study.prepare import Request, Work
 from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache

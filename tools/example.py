@@ -14,7 +14,7 @@ from pathlib import Path
 import everyday
 from places import ROOT
 
-from bot.show.comment import write_report
+from bot.show.report_files import write_report
 
 CASE = "two_releases"
 FOLDER = ROOT / "docs" / "example"

@@ -60,8 +60,8 @@ def run(arguments: Arguments) -> None:
     from bot.core.metrics import own_metrics
     from bot.errors import NoVerdict
     from bot.show.bisect import bisect_blocks
-    from bot.show.comment import write_report
     from bot.show.renderers import print_blocks
+    from bot.show.report_files import write_report
     from bot.study.bisect import bisect
     from bot.study.bisect_rule import limit_of, metric_of
     from bot.study.specs import named_file

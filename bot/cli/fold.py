@@ -44,9 +44,9 @@ def run(arguments: Arguments) -> None:
     from bot.errors import NoVerdict, UsageError
     from bot.fold.auditing import audited
     from bot.fold.showing import fold_blocks, write_folds
-    from bot.show.blocks import TERMINAL
     from bot.show.filters import plural
     from bot.show.renderers import print_blocks
+    from bot.show.views import TERMINAL
     from bot.study.named_compilers import with_compiler
 
     if arguments.max_slowdown is not None and arguments.no_run:

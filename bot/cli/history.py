@@ -65,9 +65,9 @@ def run(arguments: Arguments) -> None:
     from bot.core.history import history_lines
     from bot.core.slow_growth import Growth
     from bot.errors import NoVerdict, UsageError
-    from bot.show.blocks import TERMINAL
     from bot.show.history import history_blocks, write_history
     from bot.show.renderers import print_blocks
+    from bot.show.views import TERMINAL
     from bot.study.history import explained_history
     from bot.study.release_ranges import releases_of
     from bot.study.releases import release_study

@@ -47,10 +47,10 @@ def run(arguments: Arguments) -> None:
     from bot.cli.showing import for_log
     from bot.cli.work import place_of_nothing, work_of
     from bot.config.experiments import chosen_experiment, load_experiments
-    from bot.show.blocks import TERMINAL
     from bot.show.escape import clean
     from bot.show.lab import lab_blocks, write_lab
     from bot.show.renderers import print_blocks
+    from bot.show.views import TERMINAL
     from bot.study.lab import experimented
     from bot.study.lab_outcome import require_measured
     from bot.study.named_compilers import with_compiler

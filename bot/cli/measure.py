@@ -35,7 +35,7 @@ def run(arguments: Arguments) -> None:
     """
     from bot.cli.work import work_of
     from bot.errors import NoVerdict, OutputError
-    from bot.show.comment import write_snapshot
+    from bot.show.report_files import write_snapshot
     from bot.study.prepare import require_writable
 
     work = work_of(arguments, {"head": arguments.compiler})

@@ -33,8 +33,8 @@ def arguments(parser: Parser) -> None:
 
 def run(arguments: Arguments) -> None:
     from bot.core.sharding import merge_snapshots
-    from bot.show.comment import write_snapshot
     from bot.show.filters import plural
+    from bot.show.report_files import write_snapshot
     from bot.study.snapshot_files import load_snapshot
 
     merged = merge_snapshots(

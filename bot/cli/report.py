@@ -117,7 +117,7 @@ def publish(report: Report, work: Work, whole: Mapping[str, Path] | None = None)
     """
     from bot.cli.work import place_of_nothing
     from bot.explain.suspects import with_suspects
-    from bot.show.comment import write_report
+    from bot.show.report_files import write_report
     from bot.study.commit_source import source_of
     from bot.study.comparison import require_verdict
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, NamedTuple, TypeGuard
 
 import msgspec
@@ -92,18 +92,24 @@ def difference(base: Value, head: Value) -> Value:
 
 def total(values: Iterable[int | Spread]) -> Value:
     """Return the sum, for all that they may be; None of none."""
-    pairs = [ends(value) for value in values]
-    if not pairs:
-        return None
-    return spread((sum(low for low, _ in pairs), sum(high for _, high in pairs)))
+    return _combined(values, sum)
 
 
 def largest(values: Iterable[int | Spread]) -> Value:
     """Return the largest of all, for all that they may be; None of none."""
+    return _combined(values, max)
+
+
+def _combined(
+    values: Iterable[int | Spread], combine: Callable[[list[int]], int]
+) -> Value:
+    """Return one value of all low ends and all high ends; None of none."""
     pairs = [ends(value) for value in values]
     if not pairs:
         return None
-    return spread((max(low for low, _ in pairs), max(high for _, high in pairs)))
+    lowest_value = combine([low for low, _ in pairs])
+    highest_value = combine([high for _, high in pairs])
+    return spread((lowest_value, highest_value))
 
 
 def lowest(value: Value) -> int | None:

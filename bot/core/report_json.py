@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
+from bot.core.cell_story import (
+    Both,
+    BuildCause,
+    ReportIndex,
+    backends_of,
+    findings_by_build,
+    runs_by_build,
+)
 from bot.core.defaults import TriedDefaults
-from bot.core.delta import CellDelta
-from bot.core.explanation import DispatchDelta, Explanation, RootCause, Tally
-from bot.core.findings import Finding
+from bot.core.delta import CellDelta, MetricDelta
+from bot.core.explanation import (
+    DispatchDelta,
+    Explanation,
+    PassChange,
+    RootCause,
+    Tally,
+)
+from bot.core.findings import Finding, Level
 from bot.core.json_text import decoded, filled, lines, require_schema
+from bot.core.metrics import METRIC_IDS, Metric, own_metrics
 from bot.core.program import Family
 from bot.core.proof import UNPROVED, Proof
-from bot.core.record import Amount, Count
+from bot.core.record import Amount, Count, Record
 from bot.core.report import Adoption, Report
 from bot.core.run_times import RunTimes
-from bot.core.snapshot import CellKey, CompilerInfo, Failure, Snapshot
+from bot.core.snapshot import (
+    Accepted,
+    Cell,
+    CellKey,
+    CompilerInfo,
+    Failure,
+    Snapshot,
+    Status,
+)
 
 REPORT_SCHEMA = "code-size-report/1"
 _SIDE = ("compiler", "source", "flags", "targets", "models", "notes")
@@ -47,7 +71,11 @@ def report_lines(report: Report) -> Iterator[bytes]:
         "root_causes": [_root_cause(root) for root in report.root_causes],
         "edits": report.edits,
         "notes": notes,
-        **filled(changed_defaults=report.changed_defaults, run_times=report.run_times),
+        **filled(
+            adoption=report.adoption,
+            changed_defaults=report.changed_defaults,
+            run_times=report.run_times,
+        ),
     }
     explanations = report.explanations
     cells = (_cell(delta, explanations.get(delta.key)) for delta in report.deltas)
@@ -112,6 +140,7 @@ def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCellRow:
         metrics=metrics,
         families=delta.head.families if delta.head else (),
         seen=seen or msgspec.UNSET,
+        noise=delta.noise or msgspec.UNSET,
     )
 
 
@@ -124,6 +153,13 @@ def _dispatch(delta: DispatchDelta) -> dict[str, Any]:
             fields[name] = value
     if delta.passed:
         fields |= {"pass": delta.passed.name, "operations": delta.passed.operations}
+        fields["pass_details"] = PassDetails(
+            more=delta.passed.more,
+            others=delta.passed.others,
+            class_name=delta.passed.class_name,
+            printed_for=delta.passed.printed_for,
+            experiment=delta.passed.experiment,
+        )
     return fields
 
 
@@ -155,14 +191,19 @@ def _root_cause(root: RootCause) -> dict[str, Any]:
 
 # The fields that are read of it: those that `explain` shows of a cell.
 
-_T = TypeVar("_T")
+
+class PassDetails(Record, frozen=True, omit_defaults=True):
+    """The fields of `PassChange` beside its name and the operations."""
+
+    more: Amount = 0
+    others: Count | None = 0
+    class_name: str = ""
+    printed_for: str = ""
+    experiment: str = ""
 
 
-class Both(msgspec.Struct, Generic[_T], frozen=True):
-    """A value on base and on head; None if a side does not have it."""
-
-    base: _T | None
-    head: _T | None
+_NO_DETAILS = PassDetails(others=None)
+"""The details of a report that has none: older versions did not write them."""
 
 
 class DispatchRow(DispatchDelta, frozen=True):
@@ -170,6 +211,23 @@ class DispatchRow(DispatchDelta, frozen=True):
 
     pass_name: str | None = msgspec.field(default=None, name="pass")
     operations: Mapping[str, Amount] = {}
+    pass_details: PassDetails = _NO_DETAILS
+
+    @property
+    def delta(self) -> DispatchDelta:
+        """Return the entry point with its pass, the largest change first."""
+        fields = {name: getattr(self, name) for name in DispatchDelta.__struct_fields__}
+        fields["passed"] = None
+        if self.pass_name:
+            counts = sorted(
+                self.operations.items(), key=lambda item: (-abs(item[1]), item[0])
+            )
+            fields["passed"] = PassChange(
+                name=self.pass_name,
+                operations=dict(counts),
+                **msgspec.structs.asdict(self.pass_details),
+            )
+        return DispatchDelta(**fields)
 
 
 class ReportCellRow(Explanation, frozen=True, kw_only=True):
@@ -181,12 +239,27 @@ class ReportCellRow(Explanation, frozen=True, kw_only=True):
     identical: bool | None = None
     reason: str
     metrics: Mapping[str, Both[Count]]
-    status: Both[str]
+    status: Both[Status]
     failure: Both[Failure]
     command: Both[str]
     dispatches: tuple[DispatchRow, ...] = ()
     families: tuple[Family, ...] = ()
     seen: Mapping[str, Both[tuple[Count, ...]]] | msgspec.UnsetType = msgspec.UNSET
+    noise: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def key(self) -> CellKey:
+        """Return the name of the cell."""
+        return CellKey(self.model, self.target)
+
+    @property
+    def explanation(self) -> Explanation | None:
+        """Return the explanation; None of a cell that has none."""
+        if self.unchanged is None:
+            return None
+        fields = {name: getattr(self, name) for name in Explanation.__struct_fields__}
+        fields["dispatches"] = tuple(row.delta for row in self.dispatches)
+        return Explanation(**fields)
 
 
 class _Side(msgspec.Struct, frozen=True):
@@ -197,11 +270,33 @@ class _Side(msgspec.Struct, frozen=True):
 class _Finding(msgspec.Struct, frozen=True):
     model: str
     target: str
-    level: str
+    level: Level
     metric: str | None
     rule: str
     limit: str
     actual: str
+    kind: str = ""
+    base: int | None = None
+    head: int | None = None
+    line: int | None = None
+    accepted: Accepted | None = None
+    outcomes: tuple[str, str] | None = None
+    allowed: int | None = None
+    known: bool = False
+    is_open: bool = False
+    seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    grown_since: int | None = None
+
+    def finding(self, declared: Mapping[str, Metric]) -> Finding:
+        """Return the finding itself; `declared`: the metrics of the configuration."""
+        fields = msgspec.structs.asdict(self)
+        key = CellKey(fields.pop("model"), fields.pop("target"))
+        reason = ""
+        if self.accepted:
+            fields["accepted"] = self.accepted.who
+            reason = self.accepted.reason
+        own = declared.get(self.metric or "")
+        return Finding(**fields, key=key, reason=reason, own=own)
 
 
 class _Verdict(msgspec.Struct, frozen=True):
@@ -230,8 +325,14 @@ class ReportRow(msgspec.Struct, frozen=True):
     verdict: _Verdict
     cells: tuple[ReportCellRow, ...]
     root_causes: tuple[RootRow, ...] = ()
+    adoption: Adoption | None = None
     changed_defaults: TriedDefaults = ()
     run_times: RunTimes | None = None
+
+    @property
+    def backends(self) -> dict[str, str]:
+        """Return target → its backend."""
+        return backends_of(self.base.targets, self.head.targets)
 
 
 def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:
@@ -241,3 +342,88 @@ def report_of(text: bytes | str, where: str, hint: str) -> ReportRow:
     """
     require_schema(text, schema=REPORT_SCHEMA, noun="report", where=where, hint=hint)
     return decoded(text, kind=ReportRow, where=where, hint=hint, noun="report")
+
+
+def file_index(report: ReportRow, keys: Sequence[CellKey]) -> ReportIndex:
+    """Return the index of these builds of a report file.
+
+    Their cells have only what a story needs.
+    """
+    declared = own_metrics(report.base.compiler.metrics, report.head.compiler.metrics)
+    rows = {row.key: row for row in report.cells if row.key in keys}
+    explanations = dict[CellKey, Explanation]()
+    for key, row in rows.items():
+        explanation = row.explanation
+        if explanation:
+            explanations[key] = explanation
+    causes = defaultdict[CellKey, list[BuildCause]](list)
+    for root in report.root_causes:
+        cause = BuildCause(
+            cause=root.cause,
+            what=root.what,
+            dispatches=root.dispatches,
+            total=root.bytes,
+            pass_name=root.pass_name,
+            proof=root.proof,
+            parts=root.parts,
+        )
+        for key in root.cells:
+            causes[key].append(cause)
+    return ReportIndex(
+        backends=report.backends,
+        deltas={key: _cell_delta(row, declared) for key, row in rows.items()},
+        findings=findings_by_build(
+            finding.finding(declared) for finding in report.verdict.findings
+        ),
+        explanations=explanations,
+        causes=dict(causes),
+        runs=runs_by_build(report.run_times),
+        is_first=report.adoption is not None,
+    )
+
+
+def _cell_delta(row: ReportCellRow, declared: Mapping[str, Metric]) -> CellDelta:
+    """Return a build of a report file, with the metrics that this version knows."""
+    metrics = dict[str, MetricDelta]()
+    seen = row.seen or {}
+    for metric_id in (*METRIC_IDS, *declared):
+        values = row.metrics.get(metric_id, Both[Count](None, None))
+        repeats = seen.get(metric_id)
+        several = None
+        if repeats:
+            several = (repeats.base or (), repeats.head or ())
+        metrics[metric_id] = MetricDelta(
+            id=metric_id,
+            base=values.base,
+            head=values.head,
+            seen=several,
+            own=declared.get(metric_id),
+        )
+    return CellDelta(
+        key=row.key,
+        state=row.state,
+        metrics=metrics,
+        base=_cell_on(row, "base"),
+        head=_cell_on(row, "head"),
+        identical=row.identical,
+        reason=row.reason,
+        noise=row.noise or "",
+    )
+
+
+def _cell_on(row: ReportCellRow, side: str) -> Cell | None:
+    """Return the result of a build on a side; None if the side does not have it."""
+    status = getattr(row.status, side)
+    if status is None:
+        return None
+    families: tuple[Family, ...] = ()
+    if side == "head":
+        families = row.families
+    return Cell(
+        model=row.model,
+        target=row.target,
+        status=status,
+        failure=getattr(row.failure, side),
+        command=getattr(row.command, side) or "",
+        families=families,
+    )

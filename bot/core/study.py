@@ -164,7 +164,7 @@ class Study(Small, frozen=True, dict=True, gc=True):
         It is the first variant that has an artifact there.
         """
         first: dict[str, Variant] = {}
-        for variant in self.measured:
+        for variant in self.variants:
             for cell in variant.cells:
                 if cell.measured:
                     first.setdefault(cell.key.target, variant)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bot.errors import InputError
 from bot.explain.compiler_history import MOST_DIFF_CHARACTERS, Commit, CompilerHistory
+from bot.system.cancel import Cancel
 from bot.system.git import Git
-from bot.system.processes import Cancel
 
 
 def clone_source(directory: Path, repository: str, cancel: Cancel) -> CompilerHistory:

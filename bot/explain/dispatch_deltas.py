@@ -24,6 +24,7 @@ from bot.explain.carrying import (
     why_no_pass,
     with_experiments,
 )
+from bot.explain.cell_facts import CellFacts, Traced, source_digest
 from bot.explain.compared import Compared
 from bot.explain.differences import source_diff, strategy_diff
 from bot.explain.dispatch_causes import dispatch_cause
@@ -32,28 +33,27 @@ from bot.explain.notes import note_of
 from bot.explain.sameness import (
     strategy_differs,
 )
-from bot.explain.story import Story, Traced, digest_of
 
 MOST_DIFFS = 5
 _TRACED = frozenset({"codegen"}) | EARLY_CAUSES
 """Causes that a pass can have; some of them one before code generation."""
 
 
-def delta_of(rank: int, match: Match, story: Story) -> DispatchDelta:
+def delta_of(rank: int, match: Match, facts: CellFacts) -> DispatchDelta:
     """Explain a match that is not the same on both sides.
 
     `rank`: its place among the changed matches of its cell, largest change first.
     """
     row = match.head or match.base
-    component = story.components[match.head is not None].get(
+    component = facts.components[match.head is not None].get(
         row.name if row else "", UNATTRIBUTED
     )
-    differs_first = dispatch_cause(match, story.compared, story.cause)
+    differs_first = dispatch_cause(match, facts.compared, facts.cause)
     ladder = fitting_ladder(
         match.base,
         head=match.head,
-        cell=story.compared.head.cell,
-        base_compiler=story.base_compiler,
+        cell=facts.compared.head.cell,
+        base_compiler=facts.base_compiler,
     )
     unproved = DispatchDelta(
         base=match.base,
@@ -65,12 +65,12 @@ def delta_of(rank: int, match: Match, story: Story) -> DispatchDelta:
     delta = with_experiments(unproved, ladder)
     traced: Traced = (None, "")
     if delta.cause in _TRACED:
-        traced = _pass(match, story.compared, delta)
+        traced = _pass(match, facts.compared, delta)
     passed, untraced = traced
     # many dispatches have the same one
-    note = intern(note_of(match, delta=delta, story=story, traced=traced))
+    note = intern(note_of(match, delta=delta, facts=facts, traced=traced))
     if rank < MOST_DIFFS:
-        difference = _difference(match, delta.cause, story)
+        difference = _difference(match, delta.cause, facts)
     else:
         difference = ()
     return replace(delta, note=note, diff=difference, passed=passed, untraced=untraced)
@@ -153,24 +153,24 @@ def _formed_by(
     )
 
 
-def _difference(match: Match, cause: str | None, story: Story) -> tuple[str, ...]:
+def _difference(match: Match, cause: str | None, facts: CellFacts) -> tuple[str, ...]:
     """Return the smallest piece that differs.
 
     It is a piece of the IR if that differs, else of the configuration.
     """
-    base_source, head_source = story.sources(match)
-    pair = (digest_of(base_source), digest_of(head_source))
+    base_source, head_source = facts.sources(match)
+    pair = (source_digest(base_source), source_digest(head_source))
     # two of head that were one on base, or of base that are one on head
     if cause == "dedup-lost" and head_source:
-        sibling = _folded_pair(story.compared, head_source)
+        sibling = _folded_pair(facts.compared, head_source)
         if sibling:
             pair = (sibling[1].source, head_source.source)
     elif cause == "dedup-won" and base_source:
-        sibling = _folded_pair(story.compared, base_source)
+        sibling = _folded_pair(facts.compared, base_source)
         if sibling:
             pair = (base_source.source, sibling[0].source)
     if pair[0] != pair[1]:
-        return source_diff(*pair, story.texts)
+        return source_diff(*pair, facts.texts)
     if match.base is None or match.head is None:
         return ()
     if match.base.strategy is None or match.head.strategy is None:

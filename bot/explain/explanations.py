@@ -16,6 +16,7 @@ from bot.core.explanation import (
     named_bytes,
 )
 from bot.core.snapshot import Cell, CellKey, Dispatch, Snapshot
+from bot.explain.cell_facts import CellFacts, source_digest
 from bot.explain.compared import Compared, compare, rebound
 from bot.explain.components import Sections, components, naming, where
 from bot.explain.dispatch_deltas import delta_of
@@ -27,7 +28,6 @@ from bot.explain.sameness import (
     same_numbers,
     strategy_differs,
 )
-from bot.explain.story import Story, digest_of
 from bot.explain.texts import Texts, no_texts
 from bot.explain.waterfalls import headlined
 
@@ -71,14 +71,14 @@ def explain(
     changed.sort(
         key=lambda match: -abs(_code_bytes(match.head) - _code_bytes(match.base))
     )
-    story = Story(
+    facts = CellFacts(
         compared=compared,
         cause=cause,
         texts=texts,
         components=components,
         base_compiler=base_compiler,
     )
-    deltas = [delta_of(rank, match, story) for rank, match in enumerate(changed)]
+    deltas = [delta_of(rank, match, facts) for rank, match in enumerate(changed)]
     return Explanation(
         cause.cause,
         cause.phase,
@@ -107,7 +107,7 @@ def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "chang
     if differs is None:
         base_source = compared.base.source(base)
         head_source = compared.head.source(head)
-        same_source = digest_of(base_source) == digest_of(head_source)
+        same_source = source_digest(base_source) == source_digest(head_source)
         same = same_source and not strategies
     if same:
         return "same"

@@ -12,6 +12,7 @@ from bot.core.trace import operation_words
 from bot.explain.carrying import (
     carried_words,
 )
+from bot.explain.cell_facts import CellFacts, Traced, source_digest
 from bot.explain.clusters import SOURCE_CHANGED
 from bot.explain.compared import REBOUND, Compared, rebound
 from bot.explain.differences import strategy_note
@@ -24,7 +25,6 @@ from bot.explain.sameness import (
     strategy_differs,
     unconfigured,
 )
-from bot.explain.story import Story, Traced, digest_of
 
 _NAMED = 3
 _FORMED = {
@@ -34,14 +34,16 @@ _FORMED = {
 }
 
 
-def note_of(match: Match, delta: DispatchDelta, story: Story, traced: Traced) -> str:
+def note_of(
+    match: Match, delta: DispatchDelta, facts: CellFacts, traced: Traced
+) -> str:
     """Return what differs, or why that is not known.
 
     A dispatch that only one side has needs no note beside its cause.
     """
     base = match.base
     head = match.head
-    compared = story.compared
+    compared = facts.compared
     if delta.cause == "packaging":
         return SAME_CODE
     if delta.cause == "input" and is_opaque(compared.head):
@@ -51,18 +53,18 @@ def note_of(match: Match, delta: DispatchDelta, story: Story, traced: Traced) ->
     if base is None or head is None:
         if delta.cause:
             return ""
-        return _note_without_source(match, story)
+        return _note_without_source(match, facts)
     if delta.cause == "strategy":
         if base.strategy is None or head.strategy is None:
             return ""
         return strategy_note(base.strategy, head.strategy)
     if delta.cause == "codegen":
         return _coded(delta, compared, traced)
-    return _note_of_source(match, delta, story, traced)
+    return _note_of_source(match, delta, facts, traced)
 
 
 def _note_of_source(
-    match: Match, delta: DispatchDelta, story: Story, traced: Traced
+    match: Match, delta: DispatchDelta, facts: CellFacts, traced: Traced
 ) -> str:
     """Return what differs in the source of a dispatch that both sides have.
 
@@ -72,15 +74,15 @@ def _note_of_source(
     head = match.head
     if base is None or head is None:
         return ""
-    base_source, head_source = story.sources(match)
-    has_other_source = digest_of(base_source) != digest_of(head_source)
+    base_source, head_source = facts.sources(match)
+    has_other_source = source_digest(base_source) != source_digest(head_source)
     if base_source is None or has_other_source:
         if delta.cause:
             return _FORMED.get(match.passed, "")
-        return _note_without_source(match, story)
+        return _note_without_source(match, facts)
     sites = _sites_words(base, head)
     if delta.cause:
-        return sites or _coded(delta, story.compared, traced)
+        return sites or _coded(delta, facts.compared, traced)
     return _note_without_cause(base, head, sites)
 
 
@@ -94,11 +96,11 @@ def _note_without_cause(base: Dispatch, head: Dispatch, sites: str) -> str:
     return sites
 
 
-def _note_without_source(match: Match, story: Story) -> str:
+def _note_without_source(match: Match, facts: CellFacts) -> str:
     """Return why a dispatch with other IR has no cause."""
-    if story.cause.cause is None:
-        return story.cause.why
-    late = _made_late(match, story.compared)
+    if facts.cause.cause is None:
+        return facts.cause.why
+    late = _made_late(match, facts.compared)
     return late or "its IR was not read on both sides"
 
 

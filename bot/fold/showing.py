@@ -19,7 +19,6 @@ from bot.show.blocks import (
     Part,
     Phrase,
     Rank,
-    Room,
     Sentence,
     bounded,
     listed,
@@ -27,6 +26,7 @@ from bot.show.blocks import (
     section,
 )
 from bot.show.renderers import write_answer
+from bot.show.views import Room
 
 FOLD_LIMIT_BYTES = 256 * 1024
 """A quarter of GitHub's limit for the summary of one step, in UTF-8.

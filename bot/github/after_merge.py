@@ -30,7 +30,9 @@ from bot.github.pushes import (
 )
 from bot.github.services import Services, require_token
 from bot.github.stores import store_of
-from bot.show.comment import after_merge_name, check_run, model_paths, write_report
+from bot.show.annotations import model_paths
+from bot.show.check import after_merge_name, check_run
+from bot.show.report_files import write_report
 from bot.study.comparison import no_verdict
 from bot.study.prepare import require_writable
 from bot.system.hub import Hub

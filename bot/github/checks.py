@@ -12,9 +12,10 @@ import secrets
 from typing import Any, NamedTuple, get_args
 
 from bot.core.check_run import CheckRun, Conclusion
+from bot.github.doubt import Doubt
 from bot.github.rows import CheckRuns, WrittenCheck
 from bot.system.hub import Hub
-from bot.system.refusals import explain, in_doubt
+from bot.system.refusals import explain
 
 # "REST API endpoints for check runs": output object and its annotations objects. Where
 # it counts characters, bytes are the stricter reading.
@@ -81,7 +82,8 @@ def publish_check(
     """
     external_id = result.external_id
     written: WrittenCheck | None = None
-    sent = failures = 0
+    sent = 0
+    doubt = Doubt(hub, _CHECK_TRIES)
     with explain(f"write the check run on {head_sha[:12]}", "checks: write"):
         while written is None or sent < len(check.annotations):
             output = _output(check, sent)
@@ -103,19 +105,16 @@ def publish_check(
                     place = f"check-runs/{written.id}"
                     hub.write("PATCH", WrittenCheck, place, output=output)
                 sent += len(output["annotations"])
-                failures = 0
+                doubt.forget()
             except Exception as error:
-                failures += 1
-                if failures == _CHECK_TRIES or not in_doubt(error):
-                    raise
-                hub.pause()
+                doubt.wait(error)
                 for posted_check in _checks(hub, head_sha, check.name):
                     if posted_check.external_id == external_id and (
                         written is None or posted_check.output.annotations_count > sent
                     ):
                         written = posted_check
                         sent = posted_check.output.annotations_count
-                        failures = 0
+                        doubt.forget()
 
 
 def results(hub: Hub, head_sha: str, name: str) -> dict[int, Result]:

@@ -14,10 +14,11 @@ from collections.abc import Callable
 from github import GithubException
 
 from bot.errors import NetworkError
+from bot.github.authorship import is_login, is_own, plain
+from bot.github.doubt import Doubt
 from bot.github.rows import Comment
-from bot.github.written import is_login, is_own, plain
 from bot.system.hub import Hub
-from bot.system.refusals import explain, in_doubt
+from bot.system.refusals import explain
 
 MAX_COMMENT_CHARACTERS = 65_536
 """GitHub answers a longer body with 422 "body is too long (maximum is 65536 characters)"."""
@@ -66,7 +67,7 @@ def publish(
             " characters"
         )
     with explain(f"write the comment on #{number}", "pull-requests: write"):
-        failures = 0
+        doubt = Doubt(hub, _TRIES)
         while True:
             try:
                 return _settled(
@@ -78,10 +79,7 @@ def publish(
                     still_current=still_current,
                 )
             except Exception as error:
-                failures += 1
-                if failures == _TRIES or not in_doubt(error):
-                    raise
-            hub.pause()
+                doubt.wait(error)
 
 
 def _settled(

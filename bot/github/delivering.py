@@ -35,14 +35,10 @@ from bot.github.publication import (
 )
 from bot.github.runner import write_summary
 from bot.github.services import Services
-from bot.show.comment import (
-    broken_check,
-    check_run,
-    model_paths,
-    render_broken,
-    render_summary,
-    write_report,
-)
+from bot.show.annotations import model_paths
+from bot.show.check import broken_check, check_run
+from bot.show.comment import render_broken, render_summary
+from bot.show.report_files import write_report
 from bot.study.comparison import no_verdict
 
 _OPTION = re.compile(r"(?<![\w-])--(model|target|out)(?![\w=-]| FILE)")

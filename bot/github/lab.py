@@ -30,9 +30,10 @@ from bot.github.reviewing import failure_handed
 from bot.github.runner import write_summary
 from bot.github.services import Services, require_token
 from bot.github.sides import Wanted
-from bot.show.comment import marker, write_snapshot
+from bot.show.comment import marker
 from bot.show.lab import write_lab
 from bot.show.lab_comment import lab_comment
+from bot.show.report_files import write_snapshot
 from bot.study.lab import experimented
 from bot.study.lab_outcome import require_measured
 from bot.study.prepare import Work, require_writable

@@ -18,10 +18,11 @@ from github import GithubException
 
 from bot.core.after_merge import IssueState, decode_issue
 from bot.errors import NetworkError
+from bot.github.authorship import is_own, plain
+from bot.github.doubt import Doubt
 from bot.github.rows import Issue
-from bot.github.written import is_own, plain
 from bot.system.hub import Hub
-from bot.system.refusals import explain, in_doubt
+from bot.system.refusals import explain
 
 _TRIES = 3
 _TURNED_OFF = 410  # "Issues has been disabled in this repository."
@@ -77,16 +78,15 @@ def create_issue(hub: Hub, marker: str, title: str, body: str) -> str:
     `body`: begins with the marker.
     """
     with _explained("write the issue about the main branch", "issues: write"):
-        for attempt in range(1, _TRIES + 1):
+        doubt = Doubt(hub, _TRIES)
+        is_written = False
+        while not is_written:
             try:
                 hub.write("POST", Issue, "issues", title=title, body=body)
-                break
+                is_written = True
             except Exception as error:
-                if attempt == _TRIES or not in_doubt(error):
-                    raise
-            hub.pause()
-            if own_issues(hub, marker, "open"):
-                break
+                doubt.wait(error)
+                is_written = bool(own_issues(hub, marker, "open"))
         return _only_oldest(hub, marker)
 
 

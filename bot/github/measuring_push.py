@@ -15,8 +15,8 @@ from bot.github.reviewing import failure_handed
 from bot.github.services import Services
 from bot.github.sides import pushed
 from bot.github.stores import store_of
-from bot.show.comment import write_snapshot
 from bot.show.filters import plural
+from bot.show.report_files import write_snapshot
 from bot.study.comparison import reported
 from bot.study.prepare import require_writable
 from bot.study.side_plan import plan_digest

@@ -20,8 +20,8 @@ from bot.github.opening import Opened, opened
 from bot.github.services import Services
 from bot.github.sides import Wanted, pushed, wanted_sides
 from bot.github.stores import store_of
-from bot.show.comment import write_snapshot
 from bot.show.filters import plural
+from bot.show.report_files import write_snapshot
 from bot.study.prepare import Work, require_writable
 from bot.study.rechecking import doubtful
 from bot.study.side_plan import SidePlan

@@ -43,7 +43,7 @@ from bot.github.services import Services, require_token
 from bot.github.stores import store_of
 from bot.github.suspected import suspected
 from bot.github.trusted_base import FULL_SHA, trusted_base
-from bot.show.comment import check_name
+from bot.show.check import check_name
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.system.hub import Hub
 

@@ -15,7 +15,8 @@ from bot.github.destination import Destination
 from bot.github.repository import open_pulls_at, pull
 from bot.github.rows import PullRequest
 from bot.github.services import Services
-from bot.show.comment import marker, overruled_check
+from bot.show.check import overruled_check
+from bot.show.comment import marker
 from bot.system.hub import Hub
 
 _LOOKS = 3

@@ -27,7 +27,7 @@ from bot.github.pushes import (
 )
 from bot.github.services import Services
 from bot.github.stores import other_repository, require_fitting_token, store_of
-from bot.show.comment import write_snapshot
+from bot.show.report_files import write_snapshot
 from bot.study.prepare import require_writable
 
 

@@ -29,8 +29,8 @@ from bot.show.comment import COMMENT_LIMIT
 from bot.show.escape import clean, clip
 from bot.show.facts import build_facts
 from bot.show.filters import plural
+from bot.show.first_screen import first_screen
 from bot.show.renderers import fitting_text
-from bot.show.report import first_screen
 from bot.show.views import COMMENT
 
 _SHOWN_DIGITS = 10

@@ -230,25 +230,6 @@ def _turns(
     return heapq.nsmallest(limit, ranked)
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """The most that a place shows of an answer that is no report."""
-
-    rows: int  # of a table
-    lines: int  # of a list, of footnotes, of answers
-    names: int  # of models and the like in one sentence
-    columns: int  # of releases
-    # what is printed last on a terminal is seen first there; a page has room for each
-    # cell
-    place: Literal["file", "page", "terminal"] = "file"
-
-
-FILE = Room(rows=400, lines=40, names=24, columns=12)
-"""The room of a Markdown file, before `fit` shortens it."""
-PAGE = Room(rows=5_000, lines=200, names=200, columns=16, place="page")
-TERMINAL = Room(rows=40, lines=8, names=6, columns=8, place="terminal")
-
-
 class Footnotes:
     """Footnotes by number, each once, in the order in which they come up.
 
@@ -525,3 +506,4 @@ def several(
 
 
 Block = Sentence | Code | List | Table | Picture | Fold | Part
+Blocks = tuple[Block, ...]

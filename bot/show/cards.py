@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.backends import backend_of
+from bot.core.cell_story import CellStory, cell_story
 from bot.core.delta import CellDelta, MetricDelta
 from bot.core.explanation import Explanation, code_change
 from bot.core.metrics import METRIC_BY_ID, code_words
@@ -51,8 +52,9 @@ from bot.show.facts import (
     STACK_LIMIT_BYTES,
     Facts,
     mark_of,
+    state_text,
 )
-from bot.show.failures import failure_words, trimmed
+from bot.show.failures import MESSAGE_LINES, failure_words, trimmed
 from bot.show.filters import (
     UNKNOWN,
     amount,
@@ -68,7 +70,7 @@ from bot.show.finding_words import finding_words
 from bot.show.fit import drawable, every_block, fit
 from bot.show.grid import GridCell, grid_cell
 from bot.show.root_causes import example_address
-from bot.show.run_times import run_paragraphs
+from bot.show.run_times import run_paragraph
 from bot.show.sizes import block_bytes
 from bot.show.traces import TracedDispatch, largest_traced, trace_folds
 from bot.show.views import PAGE
@@ -100,7 +102,6 @@ _NO_ROOM = (
 )
 _FINDINGS = 12
 _CAUSES = 3
-_LINES = 12
 _REASON = 200
 _NAME = 120
 _ALWAYS = ("code", "stack frame")
@@ -153,18 +154,18 @@ def cards(facts: Facts, chosen: Sequence[CellDelta], room: PageRoom) -> Iterator
     for root in facts.roots:
         if address := example_address(facts, root.example):
             linked[root.example.key].add(address)
-    runs = run_paragraphs(facts.report.run_times)
     for place, delta in enumerate(chosen):
-        blocks = _first_lines(facts, delta)
-        blocks.append(Sentence(runs.get(delta.key, "")))
+        story = cell_story(facts.index, delta.key)
+        blocks = _first_lines(facts, story)
         room_bytes = _room_of(place, len(chosen), room.left_bytes)
         is_whole = False
         if place < _WHOLE or room_bytes > _WHOLE_BYTES:
             whole = tuple(
                 _whole(
                     facts,
+                    story=story,
                     delta=delta,
-                    tables=_dispatches(facts, delta),
+                    tables=_dispatches(story, delta),
                     traced=traced,
                 )
             )
@@ -175,18 +176,19 @@ def cards(facts: Facts, chosen: Sequence[CellDelta], room: PageRoom) -> Iterator
                 linked[delta.key] -= _row_addresses(details)
         if not is_whole:
             blocks.append(Sentence(_NO_ROOM, small=True))
-        yield _card(facts, delta, blocks, sorted(linked[delta.key]))
+        yield _card(facts, story, blocks, sorted(linked[delta.key]))
 
 
-def _first_lines(facts: Facts, delta: CellDelta) -> list[Block]:
-    """Return why a build was not measured, and its findings."""
+def _first_lines(facts: Facts, story: CellStory) -> list[Block]:
+    """Return why a build was not measured, its findings and its run times."""
     reason = ""
-    if delta.reason:
-        reason = f"Not measured: {delta.reason}"
+    if story.reason:
+        reason = f"Not measured: {story.reason}"
     blocks: list[Block] = [Sentence(reason)]
-    for finding in facts.findings.get(delta.key, ())[:_FINDINGS]:
+    for finding in story.findings[:_FINDINGS]:
         text = finding_words(facts, finding, named=False)
         blocks.append(Sentence(phrase(f"{MARKS[mark_of(finding)]} ", text)))
+    blocks.append(Sentence(run_paragraph(story)))
     return blocks
 
 
@@ -213,14 +215,14 @@ def _row_addresses(blocks: Sequence[Block]) -> set[str]:
 
 
 def _card(
-    facts: Facts, delta: CellDelta, blocks: Sequence[Block], anchors: Sequence[str]
+    facts: Facts, story: CellStory, blocks: Sequence[Block], anchors: Sequence[str]
 ) -> Card:
     """Return the card of a build; its artifact is unknown if no side measured it."""
     base: Value = None
     head: Value = None
     moved = 0
     ratio = ""
-    artifact = delta.metrics.get("artifact_bytes")
+    artifact = story.metrics.get("artifact_bytes")
     if artifact:
         base, head = artifact.sides
         moved = artifact.change or 0
@@ -233,11 +235,11 @@ def _card(
     if largest is not None:
         size = ends(largest)[1]
     return Card(
-        model=clip(delta.key.model, NAME_LIMIT),
-        target=facts.short[delta.key.target],
-        state=delta.state,
-        said=_state_text(facts, delta),
-        grid=grid_cell(facts, delta.key),
+        model=clip(story.key.model, NAME_LIMIT),
+        target=facts.short[story.key.target],
+        state=story.state,
+        said=_state_text(story),
+        grid=grid_cell(facts, story.key),
         artifact=sides(base, head),
         ratio=ratio,
         css=css_of(moved),
@@ -248,19 +250,17 @@ def _card(
     )
 
 
-def _state_text(facts: Facts, delta: CellDelta) -> str:
-    text = facts.state_words[delta.state]
-    if delta.unstable:
-        return f"{text}; non-deterministic"
-    if delta.state != "same":
-        return text
-    if delta.identical:
+def _state_text(story: CellStory) -> str:
+    if story.state != "same" or story.noise:
+        return state_text(story)
+    if story.identical:
         return "bit-identical"
     return "equal in every metric"
 
 
 def _whole(
     facts: Facts,
+    story: CellStory,
     delta: CellDelta,
     tables: tuple[Table, Table],
     traced: Collection[TracedDispatch],
@@ -269,10 +269,9 @@ def _whole(
 
     `tables`: the table of the dispatches that changed, and that of all.
     """
-    backend = facts.backends.get(delta.key.target, "")
-    explanation = facts.report.explanations.get(delta.key)
+    explanation = story.explanation
     changed, entries = tables
-    yield from _failures(delta)
+    yield from _failures(story)
     traces = list[Fold]()
     if explanation:
         traces += trace_folds(delta, explanation, traced)
@@ -292,11 +291,11 @@ def _whole(
             yield Sentence(f"This page has no room for {passes}.", small=True)
     beside = section(
         "",
-        *_stack(delta.metrics.get("stack_alloca_bytes"), backend),
+        *_stack(story),
         *_falls(explanation),
         css="beside",
     )
-    metrics = section("", *_metrics(facts, delta))
+    metrics = section("", *_metrics(facts, story, delta))
     if metrics or beside:
         yield section("", metrics, beside, css="sides")
     title = f"Dispatches that changed ({changed.rows.total:,})" if changed else ""
@@ -304,24 +303,24 @@ def _whole(
     yield several(traces, Rank.STORY)
     if explanation:
         yield several(_differing_pieces(explanation), Rank.STORY)
-        yield from _made_of(delta, explanation, backend)
+        yield from _made_of(story, explanation)
     yield Fold(
         f"All dispatches ({plural(len(entries.rows.items), 'entry point')})",
         (bounded(entries, Rank.ROW),),
         css="entries",
     )
-    yield several(_commands(delta), Rank.COMMAND)
+    yield several(_commands(story), Rank.COMMAND)
 
 
-def _failures(delta: CellDelta) -> Iterator[Fold]:
+def _failures(story: CellStory) -> Iterator[Fold]:
     """Yield the error of each side that does not compile."""
-    for side, cell in (("base", delta.base), ("head", delta.head)):
-        if cell and cell.failure:
-            message = Code(trimmed(cell.failure.message, _LINES)[0], language="text")
+    for side, result in (("base", story.results.base), ("head", story.results.head)):
+        if result and result.failure:
+            lines, _ = trimmed(result.failure.message, MESSAGE_LINES)
             yield Fold(
-                phrase(strong(side), ": ", failure_words(cell)),
-                (message,),
-                is_open=side == "head" and delta.state == "newly-broken",
+                phrase(strong(side), ": ", failure_words(result)),
+                (Code(lines, language="text"),),
+                is_open=side == "head" and story.state == "newly-broken",
             )
 
 
@@ -355,13 +354,11 @@ def _differing_pieces(explanation: Explanation) -> Iterator[Fold]:
         )
 
 
-def _commands(delta: CellDelta) -> Iterator[Fold]:
+def _commands(story: CellStory) -> Iterator[Fold]:
     """Yield the command of each side, or the one that both have."""
-    base = delta.base.command if delta.base else ""
-    head = delta.head.command if delta.head else ""
-    commands = {"base": base, "head": head}
-    if base == head:
-        commands = {"both": head}
+    commands = story.commands
+    if commands["base"] == commands["head"]:
+        commands = {"both": commands["head"]}
     for side, command in commands.items():
         of_side = ""
         if all(commands.values()) and len(commands) > 1:
@@ -369,20 +366,21 @@ def _commands(delta: CellDelta) -> Iterator[Fold]:
         yield Fold(f"The exact command{of_side}", (Code(command),), css="command")
 
 
-def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
+def _metrics(facts: Facts, story: CellStory, delta: CellDelta) -> Iterator[Block]:
     """Yield the metrics that changed, those that did not, and the unknown ones."""
     metrics = [
         metric
-        for metric in delta.metrics.values()
+        for metric in story.metrics.values()
         if (metric.base, metric.head) != (None, None)
     ]
+    changed_ids = {metric.id for metric in story.changed_metrics}
     changed = list[Marked]()
     equal = list[Row]()
     for value in metrics:
         metric = value.quantity
-        label = facts.label(metric, delta.key)
+        label = facts.label(metric, story.key)
         base, head = (amount(side, metric.unit) for side in value.sides)
-        if value.base != value.head or value.is_open:
+        if value.id in changed_ids:
             texts = (label, base, head, change(*value.sides, metric.unit))
             css = ""
             if metric.exact:
@@ -400,7 +398,7 @@ def _metrics(facts: Facts, delta: CellDelta) -> Iterator[Block]:
     title = "Unknown metrics"
     if equal:
         title = f"{plural(len(equal), 'metric')} with the same value on both sides"
-    yield Fold(title, tuple(inside), is_open=delta.state == "same" or not changed)
+    yield Fold(title, tuple(inside), is_open=story.state == "same" or not changed)
 
 
 def _absent(
@@ -424,9 +422,10 @@ def _absent(
         yield ", ".join(names), clip(reason, _REASON)
 
 
-def _stack(value: MetricDelta | None, backend: str) -> Iterator[Block]:
+def _stack(story: CellStory) -> Iterator[Block]:
     """Yield the stack allocations against what the compiler allows on a CPU."""
-    if value is None or not backend_of(backend).has_stack_gate:
+    value = story.metrics.get("stack_alloca_bytes")
+    if value is None or not backend_of(story.backend).has_stack_gate:
         return
     lines = [
         f"{side}: {amount(size)},"
@@ -458,20 +457,18 @@ def _falls(explanation: Explanation | None) -> Iterator[Block]:
     yield section("The artifact's change by cause" if rows else "", table)
 
 
-def _dispatches(facts: Facts, delta: CellDelta) -> tuple[Table, Table]:
+def _dispatches(story: CellStory, delta: CellDelta) -> tuple[Table, Table]:
     """Return the table of dispatches that changed, and that of all entry points.
 
     Each address has one row in the two tables.
     """
-    explanation = facts.report.explanations.get(delta.key)
-    backend = facts.backends.get(delta.key.target, "")
     addresses = dispatch_addresses(delta.key, entry_points(delta.base, delta.head))
     changed = Table(("",))
-    if explanation:
-        changed = _changed(explanation, backend, addresses)
+    if story.explanation:
+        changed = _changed(story.explanation, story.backend, addresses)
     entries = _entries(
         delta,
-        backend=backend,
+        backend=story.backend,
         addresses=addresses,
         elsewhere={marked(row).address for row in changed.rows},
     )
@@ -599,11 +596,8 @@ def css_of(size: int | None) -> str:
     return "down"
 
 
-def _made_of(
-    delta: CellDelta, explanation: Explanation, backend: str
-) -> Iterator[Block]:
+def _made_of(story: CellStory, explanation: Explanation) -> Iterator[Block]:
     """Yield the components down to the model's own names, and the families."""
-    head = delta.head or delta.base
     names = {part.name for part in explanation.tree}
     tree = list[Marked]()
     for part in explanation.tree[:_ROWS]:
@@ -617,16 +611,16 @@ def _made_of(
         if above:
             tail = part.name[above[-1] + 1 :]
         _, *sizes = component_row(part)
-        address = component_address(delta.key, part.name)
+        address = component_address(story.key, part.name)
         css = css_of(part.change("code_bytes"))
         name = f"{'· ' * len(above)}{clip(tail, _NAME)}"
         tree.append(Marked((name, *sizes), address, css))
-    headers = component_headers(code_words("code", backend))
+    headers = component_headers(code_words("code", story.backend))
     table = Table(
         headers, listing(tree, len(explanation.tree), "component"), css="tree"
     )
     yield Fold(f"Components ({len(explanation.tree):,})", (bounded(table, Rank.STORY),))
-    families = family_lines(head.families if head else (), _ROWS, roomy=True)
+    families = family_lines(story.families, _ROWS, roomy=True)
     yield Fold(
         f"What deduplication left behind ({families.total:,})",
         (bounded(List(families), Rank.STORY),),

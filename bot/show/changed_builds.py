@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
+from bot.core.cell_story import cell_story
 from bot.core.delta import CellDelta, exact_changes
 from bot.core.explanation import UNATTRIBUTED, Explanation
 from bot.core.metrics import METRICS, code_words
@@ -150,11 +151,11 @@ def _metric_mark(facts: Facts, key: CellKey, metric_id: str) -> str:
 
 def _story(facts: Facts, key: CellKey, view: View) -> Fold:
     """Return why one build changed: its causes, dispatches, diffs and components."""
+    story = cell_story(facts.index, key)
     explanation = facts.report.explanations[key]
-    head = facts.deltas[key].head
     count = view.dispatches
-    code_label = code_words("code", facts.backends.get(key.target, ""))
-    families = List(family_lines(head.families if head else (), count))
+    code_label = code_words("code", story.backend)
+    families = List(family_lines(story.families, count))
     causes = by_cause(explanation)
     sentences = (
         phrase(why_words(explanation), "."),

@@ -6,30 +6,17 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec.structs import replace
 from rich.console import Console
 
-from bot.core.delta import MetricDelta
-from bot.core.explanation import PASS_OPERATIONS, DispatchDelta, Explanation, PassChange
+from bot.core.cell_story import BuildCause, CellStory, cell_story
+from bot.core.explanation import PASS_OPERATIONS, DispatchDelta, Explanation
+from bot.core.findings import Finding
 from bot.core.ladder import PHASE_WORDS
-from bot.core.metrics import (
-    METRIC_BY_ID,
-    METRIC_IDS,
-    code_words,
-    metric_words,
-    own_metrics,
-)
+from bot.core.metrics import METRIC_BY_ID, code_words, metric_words
 from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED
 from bot.core.planned import beginning, matching, short_names
-from bot.core.report_json import (
-    Both,
-    DispatchRow,
-    ReportCellRow,
-    ReportRow,
-    RootRow,
-    report_of,
-)
+from bot.core.report_json import ReportRow, file_index, report_of
 from bot.core.snapshot import CellKey
 from bot.core.spec import RESOLVED
 from bot.errors import InputError, UsageError
@@ -57,11 +44,12 @@ from bot.show.blocks import (
 from bot.show.compared import reproduction
 from bot.show.defaults import tried_lines
 from bot.show.escape import clean, clean_block
-from bot.show.facts import STATE_WORDS
+from bot.show.facts import NAME_LIMIT, mark_of, state_text
+from bot.show.failures import MESSAGE_LINES, trimmed
 from bot.show.filters import change, plural, sides, signed
 from bot.show.proofs import proof_line, root_proof_words
 from bot.show.renderers import print_blocks
-from bot.show.run_times import run_paragraphs
+from bot.show.run_times import run_paragraph
 from bot.show.why import (
     DispatchLine,
     cause_words,
@@ -77,7 +65,6 @@ from bot.show.why import (
 
 _HINT = "name a report.json that `compare` wrote"
 _NAMES_LISTED = 8
-_MESSAGE_LINES = 12
 
 
 def explain(
@@ -93,22 +80,22 @@ def explain(
         UsageError: a name is not in the report, or matches several.
     """
     report = _read_report(path)
-    backends = {**report.base.targets, **report.head.targets}
-    cells = {CellKey(cell.model, cell.target): cell for cell in report.cells}
-    key = _chosen_key(list(cells), model, target, backends)
-    cell = cells[key]
-    backend = backends.get(key.target, "")
-    deltas = tuple(map(_delta, cell.dispatches))
-    blocks: list[Block] = [Sentence(_title(key, cell))]
+    keys = [row.key for row in report.cells]
+    key = _chosen_key(keys, model, target, report.backends)
+    story = cell_story(file_index(report, [key]), key)
+    blocks: list[Block] = [Sentence(_title(story))]
     if dispatch is None:
-        blocks += _findings(report, key, backend)
-        blocks.append(Sentence(run_paragraphs(report.run_times).get(key, "")))
-        blocks += _cell(report, cell=cell, deltas=deltas, backend=backend)
+        blocks += _findings(story)
+        blocks.append(Sentence(run_paragraph(story)))
+        blocks += _cell(report, story)
         for line in tried_lines(report.changed_defaults):
             blocks.append(Sentence(clean(line)))
     else:
+        deltas: Sequence[DispatchDelta] = ()
+        if story.explanation:
+            deltas = story.explanation.dispatches
         for delta in _chosen_dispatches(deltas, dispatch):
-            blocks += _dispatch(report, key=key, delta=delta, backend=backend)
+            blocks += _dispatch(report, story, delta)
     print_blocks(blocks, console)
 
 
@@ -146,9 +133,10 @@ def _chosen_key(
     return CellKey(model, _chosen("target", target, targets, short))
 
 
-def _title(key: CellKey, cell: ReportCellRow) -> Phrase:
-    state = strong(STATE_WORDS.get(cell.state, clean(cell.state)))
-    reason = f" ({cell.reason})" if cell.reason else ""
+def _title(story: CellStory) -> Phrase:
+    state = strong(state_text(story))
+    reason = f" ({story.reason})" if story.reason else ""
+    key = story.key
     return phrase(code(key.model), " on ", code(key.target), ": ", state, reason)
 
 
@@ -206,101 +194,76 @@ def _chosen(
     return matches[0]
 
 
-def _delta(row: DispatchRow) -> DispatchDelta:
-    """Return the row with the operations of its pass, the largest change first."""
-    if not row.pass_name:
-        return replace(row, passed=None)
-    counts = sorted(row.operations.items(), key=lambda item: (-abs(item[1]), item[0]))
-    return replace(row, passed=PassChange(row.pass_name, dict(counts), others=None))
+def _findings(story: CellStory) -> Iterator[Block]:
+    for finding in story.findings:
+        metric = finding.own or METRIC_BY_ID.get(finding.metric or "")
+        label = "state"
+        if metric:
+            label = metric_words(metric, story.backend)
+        text = (
+            f"{_weight_words(finding)}: {label}: {finding.actual}"
+            f" (rule {finding.rule}: {finding.limit})"
+        )
+        yield Sentence((Span(text, kind_of(finding.weight)),))
 
 
-def _findings(report: ReportRow, key: CellKey, backend: str) -> Iterator[Block]:
-    metrics = {
-        **METRIC_BY_ID,
-        **own_metrics(report.base.compiler.metrics, report.head.compiler.metrics),
-    }
-    for finding in report.verdict.findings:
-        if (finding.model, finding.target) == (key.model, key.target):
-            metric = metrics.get(finding.metric or "")
-            label = "state"
-            if metric:
-                label = metric_words(metric, backend)
-            text = (
-                f"{finding.level}: {label}: {finding.actual}"
-                f" (rule {finding.rule}: {finding.limit})"
-            )
-            yield Sentence((Span(text, kind_of(finding.level)),))
+def _weight_words(finding: Finding) -> str:
+    """Return what a finding does to the verdict: `fail`, `accepted by alice`, ….
+
+    A known finding has no effect: base has it too.
+    """
+    mark = mark_of(finding)
+    if mark == "known":
+        return "known, base has it too"
+    if mark == "accepted":
+        return f"accepted by {clean(finding.accepted or '', NAME_LIMIT)}"
+    return mark
 
 
-def _cell(
-    report: ReportRow,
-    cell: ReportCellRow,
-    deltas: tuple[DispatchDelta, ...],
-    backend: str,
-) -> Iterator[Block]:
+def _cell(report: ReportRow, story: CellStory) -> Iterator[Block]:
     """Yield a build of the report: first the sums, then their causes."""
-    yield from _failures(cell)
-    if cell.cause or cell.why or deltas or cell.components:
-        yield from _story(replace(cell, dispatches=deltas), backend)
-    elif cell.state == "changed":
+    yield from _failures(story)
+    if story.explanation:
+        yield from _story(story.explanation, story.backend)
+    elif story.state == "changed" and story.noise:
+        yield Sentence((Span(f"no cause: {story.noise}", "warn"),))
+    elif story.state == "changed":
         yield Sentence((Span("the report has no reason", "warn"),))
-    yield _changed_metrics(report, cell, backend)
-    key = CellKey(cell.model, cell.target)
-    causes = [_root_cause(root) for root in report.root_causes if key in root.cells]
+    yield _changed_metrics(story)
     yield section(
         "Root causes of this build, with their bytes over all builds",
-        List(listed(causes)),
+        List(listed([_root_cause(cause) for cause in story.causes])),
         name="causes",
     )
     yield section(
         "What deduplication left behind",
-        List(family_lines(cell.families)),
+        List(family_lines(story.families)),
         name="families",
     )
-    yield section("To reproduce", *_reproduction(report, cell), name="reproduce")
+    yield section("To reproduce", *_reproduction(report, story), name="reproduce")
 
 
-def _failures(cell: ReportCellRow) -> Iterator[Block]:
+def _failures(story: CellStory) -> Iterator[Block]:
     """Yield the first lines that the compiler of each failed side printed."""
-    for side, failure, status in (
-        ("base", cell.failure.base, cell.status.base),
-        ("head", cell.failure.head, cell.status.head),
-    ):
-        if failure and failure.message:
-            lines = clean_block(failure.message).split("\n")[:_MESSAGE_LINES]
-            message = Code("\n".join(lines), language="text")
-            yield section(
-                f"{side}: {clean(status or 'failed')}", message, name="failure"
-            )
+    for side, result in (("base", story.results.base), ("head", story.results.head)):
+        if result and result.failure and result.failure.message:
+            lines, _ = trimmed(result.failure.message, MESSAGE_LINES)
+            message = Code(lines, language="text")
+            yield section(f"{side}: {clean(result.status)}", message, name="failure")
 
 
-def _changed_metrics(report: ReportRow, cell: ReportCellRow, backend: str) -> Table:
+def _changed_metrics(story: CellStory) -> Table:
     """Return the table of the metrics that differ between the sides."""
-    compiler_metrics = own_metrics(
-        report.base.compiler.metrics, report.head.compiler.metrics
-    )
-    seen = cell.seen or {}
     rows: list[Row] = []
-    for metric_id in (*METRIC_IDS, *compiler_metrics):
-        values = cell.metrics.get(metric_id, Both[int](None, None))
-        repeats = seen.get(metric_id)
-        delta = MetricDelta(
-            id=metric_id,
-            base=values.base,
-            head=values.head,
-            seen=(repeats.base or (), repeats.head or ()) if repeats else None,
-            own=compiler_metrics.get(metric_id),
-        )
-        if delta.base != delta.head or delta.is_open:
-            unit = delta.quantity.unit
-            label = metric_words(delta.quantity, backend)
-            rows.append(
-                (
-                    phrase(label),
-                    phrase(sides(*delta.sides, unit)),
-                    phrase(change(*delta.sides, unit)),
-                )
+    for metric in story.changed_metrics:
+        unit = metric.quantity.unit
+        rows.append(
+            (
+                phrase(metric_words(metric.quantity, story.backend)),
+                phrase(sides(*metric.sides, unit)),
+                phrase(change(*metric.sides, unit)),
             )
+        )
     return Table(
         ("metric", "base → head", "change"),
         listed(rows),
@@ -308,19 +271,18 @@ def _changed_metrics(report: ReportRow, cell: ReportCellRow, backend: str) -> Ta
     )
 
 
-def _reproduction(report: ReportRow, cell: ReportCellRow) -> list[Code]:
+def _reproduction(report: ReportRow, story: CellStory) -> list[Code]:
     versions = {
         "base": report.base.compiler.version,
         "head": report.head.compiler.version,
     }
-    commands = {"base": cell.command.base or "", "head": cell.command.head or ""}
     blocks = []
-    for remark, command in reproduction(versions, commands):
+    for remark, command in reproduction(versions, story.commands):
         blocks.append(Code(f"{clean(remark)}\n{clean(command)}"))
     return blocks
 
 
-def _root_cause(root: RootRow) -> Phrase:
+def _root_cause(root: BuildCause) -> Phrase:
     """Return a root cause with its bytes, and the results of its experiments."""
     ending = ""
     if root.proof.members:
@@ -330,13 +292,13 @@ def _root_cause(root: RootRow) -> Phrase:
             parts=root.parts,
             pass_name=root.pass_name,
             dispatches=root.dispatches,
-            total=root.bytes,
+            total=root.total,
         )
         if tried:
             ending = f"; {clean(tried)}"
     return phrase(
         strong(cause_words(root.cause)),
-        f": {clean(root.what)}: {signed(root.bytes.net_bytes)}{ending}",
+        f": {clean(root.what)}: {signed(root.total.net_bytes)}{ending}",
     )
 
 
@@ -402,7 +364,7 @@ def _change(deltas: Sequence[DispatchDelta], backend: str) -> Iterator[Block]:
 
 
 def _dispatch(
-    report: ReportRow, key: CellKey, delta: DispatchDelta, backend: str
+    report: ReportRow, story: CellStory, delta: DispatchDelta
 ) -> Iterator[Block]:
     """Yield one dispatch of the report."""
     line = dispatch_line(delta)
@@ -411,7 +373,7 @@ def _dispatch(
     numbers = []
     for name, figure in line.numbers.items():
         if figure.known:
-            label = phrase(number_label(name, backend))
+            label = phrase(number_label(name, story.backend))
             numbers.append((label, phrase(figure.text)))
     yield Table(("", "base → head"), listed(numbers))
     yield from _experiments(delta)
@@ -425,7 +387,7 @@ def _dispatch(
     if delta.passed or delta.untraced or delta.attribution:
         yield section(
             "All passes, with the --config of the comparison",
-            Code(clean(_trace_command(report, key, delta))),
+            Code(clean(_trace_command(report, story.key, delta))),
             name="trace",
         )
 
@@ -461,8 +423,11 @@ def _pass_blocks(delta: DispatchDelta) -> Iterator[Block]:
             degree = " most"
         else:
             degree = ""
+        printed_for = ""
+        if delta.passed.printed_for:
+            printed_for = f" (printed for {delta.passed.printed_for})"
         yield section(
-            f"After {delta.passed.name} the sides differ{degree} in",
+            f"After {delta.passed.name}{printed_for} the sides differ{degree} in",
             Table(("operation", "change"), listed(rows)),
             name="pass",
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bot.core import planned as selecting
+from bot.core.cell_story import CellStory, ReportIndex, report_index
 from bot.core.delta import STATES, CellDelta, outcome
 from bot.core.explanation import RootCause
 from bot.core.findings import Finding
@@ -24,7 +25,7 @@ from bot.show.blocks import (
     phrase,
     strong,
 )
-from bot.show.escape import clip
+from bot.show.escape import clean, clip
 from bot.show.filters import plural
 
 STACK_LIMIT_BYTES = 32_768
@@ -66,15 +67,13 @@ class Facts:
     """A report, indexed."""
 
     report: Report
+    index: ReportIndex  # what `cell_story` reads
     # every state → its builds, in order of their keys
     states: Mapping[str, Sequence[CellDelta]]
-    findings: Mapping[CellKey, Sequence[Finding]]  # build → its findings, worst first
-    deltas: Mapping[CellKey, CellDelta]
     short: Mapping[str, str]  # target → the name for narrow columns; unique
     # measured_targets, models: those that have a cell which is more than unmeasured
     measured_targets: frozenset[str]
     models: frozenset[str]
-    backends: Mapping[str, str]  # target → its backend
     # the root causes that are explained, in the order of their numbers (from 1): those
     # that hold most of a failing build come first
     roots: Sequence[RootCause]
@@ -85,6 +84,21 @@ class Facts:
     causes: Mapping[CellKey, Sequence[tuple[int, int]]]
     # state → its words, which are true of a first report, too
     state_words: Mapping[str, str]
+
+    @property
+    def findings(self) -> Mapping[CellKey, Sequence[Finding]]:
+        """Return build → its findings, worst first."""
+        return self.index.findings
+
+    @property
+    def deltas(self) -> Mapping[CellKey, CellDelta]:
+        """Return build → its comparison."""
+        return self.index.deltas
+
+    @property
+    def backends(self) -> Mapping[str, str]:
+        """Return target → its backend."""
+        return self.index.backends
 
     def label(self, metric: Metric, key: CellKey) -> str:
         """Return the name of a metric in a build."""
@@ -142,38 +156,42 @@ class Facts:
 def build_facts(report: Report) -> Facts:
     """Return the index of a report."""
     states: dict[str, list[CellDelta]] = {state: [] for state in STATES}
-    findings: defaultdict[CellKey, list[Finding]] = defaultdict(list)
-    targets = set[str]()
-    measured_targets = set[str]()
-    models = set[str]()
     for delta in report.deltas:
         states[delta.state].append(delta)
-        targets.add(delta.key.target)
-        if delta.state != "unmeasured":
-            measured_targets.add(delta.key.target)
-            models.add(delta.key.model)
-    for finding in report.verdict.findings:
-        findings[finding.key].append(finding)
-    backends = {**report.base.targets, **report.head.targets}
+    index = report_index(report)
+    targets = {delta.key.target for delta in report.deltas}
+    measured = [delta.key for delta in report.deltas if delta.state != "unmeasured"]
     roots = _numbered_roots(report)
     unexplained = [root for root in report.root_causes if not is_explained(root)]
-    state_words = dict(STATE_WORDS)
-    if report.adoption:
-        state_words["newly-broken"] = "failing"
     return Facts(
         report=report,
+        index=index,
         states=states,
-        findings=dict(findings),
-        deltas={delta.key: delta for delta in report.deltas},
-        short=short_names(targets, backends),
-        measured_targets=frozenset(measured_targets),
-        models=frozenset(models),
-        backends=backends,
+        short=short_names(targets, index.backends),
+        measured_targets=frozenset(key.target for key in measured),
+        models=frozenset(key.model for key in measured),
         roots=roots,
         unexplained=unexplained,
         causes=_causes_of_cells(roots, unexplained),
-        state_words=state_words,
+        state_words=state_words(is_first=index.is_first),
     )
+
+
+def state_text(story: CellStory) -> str:
+    """Return the state of a build in words, and whether it is non-deterministic."""
+    words = state_words(is_first=story.is_first)
+    text = words.get(story.state) or clean(story.state)
+    if story.noise:
+        return f"{text}; non-deterministic"
+    return text
+
+
+def state_words(*, is_first: bool) -> Mapping[str, str]:
+    """Return state → its words; nothing is newly failing in a first report."""
+    words = dict(STATE_WORDS)
+    if is_first:
+        words["newly-broken"] = "failing"
+    return words
 
 
 def is_explained(root: RootCause) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from bot.core.cell_story import SideResult
 from bot.core.delta import CellDelta
 from bot.core.snapshot import NOT_SHIPPED, Cell, Failure
 from bot.core.this_machine import RAN_OUT, is_local
@@ -32,6 +33,7 @@ from bot.show.filters import amount, plural
 from bot.show.views import View
 
 MOST_NAMES = 12  # The most builds that a line names
+MESSAGE_LINES = 12  # lines of a compiler's message that are shown with its build
 _LINE_CHARS = 200
 _LINES_WORTH_READING = 400
 _REASON_CHARS = 300
@@ -107,7 +109,7 @@ def _likeness(delta: CellDelta, lines: int) -> tuple[object, ...]:
     )
 
 
-def failure_words(*cells: Cell | None) -> Phrase:
+def failure_words(*cells: Cell | SideResult | None) -> Phrase:
     """Return the words about builds that failed alike, as `does not compile`."""
     failures = [cell.failure for cell in cells if cell and cell.failure]
     if not failures:

@@ -16,7 +16,6 @@ from bot.show.blocks import (
     List,
     Picture,
     Rank,
-    Room,
     Sentence,
     bounded,
     listed,
@@ -30,6 +29,7 @@ from bot.show.history_sentences import coverage_sentence, headline_sentence, not
 from bot.show.history_tables import build_blocks, step_table, total_tables
 from bot.show.renderers import data_element, write_answer
 from bot.show.slow_growth import growth_section
+from bot.show.views import Room
 
 # Half of what GitHub takes as the summary of one step, in UTF-8
 HISTORY_LIMIT_BYTES = 512 * 1024

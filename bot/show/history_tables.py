@@ -14,7 +14,6 @@ from bot.show.blocks import (
     Footnotes,
     List,
     Phrase,
-    Room,
     Row,
     Sentence,
     Table,
@@ -39,6 +38,7 @@ from bot.show.history_words import (
     shown_name,
     varying_words,
 )
+from bot.show.views import Room
 
 _GAP = "–"  # stands for a value without an artifact
 _CAUSES = 3

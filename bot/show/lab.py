@@ -17,7 +17,6 @@ from bot.show.blocks import (
     Fold,
     List,
     Rank,
-    Room,
     Sentence,
     bounded,
     listed,
@@ -39,6 +38,7 @@ from bot.show.lab_variants import measured_with, variant_words
 from bot.show.lab_words import TEXT_CHARS
 from bot.show.renderers import write_answer
 from bot.show.times import time_tables
+from bot.show.views import Room
 
 # A quarter of what GitHub takes as the summary of one step, in UTF-8
 LAB_LIMIT_BYTES = 256 * 1024

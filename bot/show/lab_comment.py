@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bot.core.lab import Lab
-from bot.show.blocks import FILE, Block, Sentence, Span, phrase
+from bot.show.blocks import Block, Sentence, Span, phrase
 from bot.show.comment import COMMENT_LIMIT
 from bot.show.lab import lab_blocks
 from bot.show.renderers import fitting_text, length
+from bot.show.views import FILE
 
 _FILES = "The files lab.md, lab.html and lab.json have everything."
 

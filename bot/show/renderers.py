@@ -28,15 +28,12 @@ from rich.text import Text
 from bot.errors import TemplateError
 from bot.show import escape, filters
 from bot.show.blocks import (
-    FILE,
-    PAGE,
     Block,
     Code,
     Fold,
     Line,
     List,
     Listing,
-    Room,
     Sentence,
     Span,
     Table,
@@ -50,6 +47,7 @@ from bot.show.filters import plural
 from bot.show.fit import drawable, fit
 from bot.show.narrow import narrowed
 from bot.show.sizes import block_bytes
+from bot.show.views import FILE, PAGE_ROOM, Room
 from bot.system.files import write_atomically
 
 _NUMBERS = (
@@ -642,7 +640,7 @@ def write_answer(
             answer, blocks=blocks, limit_bytes=limit_bytes, templates_dir=templates_dir
         ).encode(),
     )
-    page_blocks = drawable(blocks(PAGE))
+    page_blocks = drawable(blocks(PAGE_ROOM))
     title = answer
     if isinstance(page_blocks[0], Sentence):
         title = plain(page_blocks[0].said)

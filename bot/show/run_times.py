@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from bot.core.backends import AMD, NVIDIA
+from bot.core.cell_story import CellStory
 from bot.core.delta import CellDelta
 from bot.core.metrics import METRIC_BY_ID
 from bot.core.occupancy import device_of, occupancy
@@ -223,8 +224,8 @@ def _occupancy_words(backend: str, cell: Cell, registers: str) -> str:
     return f"{found.groups} of {found.most} {found.noun}"
 
 
-def run_paragraphs(runs: RunTimes | None) -> dict[CellKey, str]:
-    """Return a sentence for each build that was to be run."""
-    if runs is None:
-        return {}
-    return {key: run_sentence(build) for key, build in runs.by_build.items()}
+def run_paragraph(story: CellStory) -> str:
+    """Return a sentence of a build that was to be run; empty of any other."""
+    if story.run is None:
+        return ""
+    return run_sentence(story.run)

@@ -1,4 +1,4 @@
-"""Define how much each place shows of a report, before `fit` shortens it."""
+"""Define how much each place shows of an answer, before `fit` shortens it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,48 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class Place:
+    """A place that shows an answer."""
+
+    place: Literal["comment", "summary", "file", "page", "terminal"]
+    names: int  # models, builds and the like that are named in one list or sentence
+
+    @property
+    def every(self) -> bool:
+        """Return whether the place is a page, which has what did not change, too."""
+        return self.place == "page"
+
+    @property
+    def terminal(self) -> bool:
+        """Return whether nothing can be opened, and commands cannot be copied.
+
+        What is printed last on a terminal is seen first there.
+        """
+        return self.place == "terminal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room(Place):
+    """The most that a place shows of an answer that is no report."""
+
+    rows: int  # of a table
+    lines: int  # of a list, of footnotes, of answers
+    columns: int  # of releases
+
+
+FILE = Room(place="file", rows=400, lines=40, names=24, columns=12)
+"""The room of a Markdown file, before `fit` shortens it."""
+PAGE_ROOM = Room(place="page", rows=5_000, lines=200, names=200, columns=16)
+"""The room of a page: it has room for each cell."""
+TERMINAL = Room(place="terminal", rows=40, lines=8, names=6, columns=8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View(Place):
     """The most that a place shows of each list of a report."""
 
     grid_models: int  # rows of the grid
@@ -22,7 +59,6 @@ class View:
     alarms: int  # lines of cells that broke a rule
     findings: int
     changed: int  # changed metrics of changed cells
-    names: int  # cells named in one list
     commands: int  # cells whose commands are printed
     causes: int = 4  # root causes
     # cells whose change is explained, each with `dispatches` rows in a table and
@@ -30,15 +66,13 @@ class View:
     whys: int = 0
     dispatches: int = 0
     diff_lines: int = 0
-    every: bool = False  # True on a page, which has what did not change, too
     # False if a root cause is one sentence; each target's part and its largest delta
     # are in a fold
     details: bool = True
-    # True if nothing can be opened, and commands cannot be copied
-    terminal: bool = False
 
 
 COMMENT = View(
+    place="comment",
     grid_models=40,
     grid_width=128,
     failures=6,
@@ -54,6 +88,7 @@ COMMENT = View(
     details=False,
 )
 SUMMARY = View(
+    place="summary",
     grid_models=400,
     grid_width=165,
     failures=40,
@@ -69,6 +104,7 @@ SUMMARY = View(
     diff_lines=60,
 )
 PAGE = View(
+    place="page",
     grid_models=400,
     grid_width=1_000_000,
     failures=200,
@@ -79,13 +115,13 @@ PAGE = View(
     names=200,
     commands=60,
     causes=200,
-    every=True,
 )
 
 
 def terminal_view(columns: int) -> View:
     """Return the view of a terminal with so many columns."""
     return View(
+        place="terminal",
         grid_models=40,
         grid_width=max(columns, 40) * 13 // 10,
         failures=4,
@@ -95,7 +131,6 @@ def terminal_view(columns: int) -> View:
         changed=1,
         names=12,
         commands=1,
-        terminal=True,
     )
 
 

@@ -10,7 +10,6 @@ from bot.show.blocks import (
     Block,
     List,
     Phrase,
-    Room,
     Row,
     Sentence,
     Table,
@@ -27,6 +26,7 @@ from bot.show.filters import UNKNOWN, change, plural, sides, signed
 from bot.show.renderers import markdown, write_answer
 from bot.show.root_causes import cause_title
 from bot.show.slow_growth import growth_section
+from bot.show.views import Room
 
 # Half of what GitHub takes as the summary of one step, in UTF-8
 WEEKLY_LIMIT_BYTES = 512 * 1024

@@ -11,7 +11,7 @@ import pytest
 from bot.cli import report
 from bot.cli.grammar import Parser
 from bot.cli.main import main
-from bot.show.comment import write_snapshot
+from bot.show.report_files import write_snapshot
 
 TOP = 2
 _add_arguments = report.arguments

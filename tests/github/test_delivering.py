@@ -27,7 +27,7 @@ from bot.errors import ConfigError, InputError
 from bot.github.delivering import deliver, failure_delivered
 from bot.github.destination import Destination
 from bot.github.services import Services
-from bot.show.comment import write_report
+from bot.show.report_files import write_report
 from bot.study.comparison import reported
 
 SAME = 100_000

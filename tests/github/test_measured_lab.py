@@ -12,7 +12,7 @@ from bot.core.lab import Lab, lab_lines
 from bot.core.times import CompileTimes
 from bot.github.measured import Measured, read_measured, write_measured
 from bot.github.measured_lab import handed_lab, lab_of
-from bot.show.comment import write_snapshot
+from bot.show.report_files import write_snapshot
 
 
 def with_times(lab: Lab) -> Lab:

@@ -31,9 +31,9 @@ from bot.core.snapshot import (
     SourceInfo,
 )
 from bot.core.study import Study, Variant, named_apart
-from bot.show.blocks import TERMINAL
 from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks, write_history
 from bot.show.renderers import markdown, print_blocks
+from bot.show.views import TERMINAL
 
 
 def study(*sides: Snapshot) -> Study:

@@ -21,9 +21,9 @@ from test_comment import assert_harmless
 from bot.core.lab import Lab
 from bot.core.lab_sums import sums
 from bot.core.runs import Price
-from bot.show.blocks import TERMINAL
 from bot.show.lab import LAB_LIMIT_BYTES, lab_blocks
 from bot.show.renderers import markdown, print_blocks
+from bot.show.views import TERMINAL
 
 
 def render_lab(lab: Lab, templates: Path | None = None) -> str:

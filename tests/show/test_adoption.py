@@ -18,7 +18,8 @@ from bot.core.policy import judge
 from bot.core.publication import wants_comment
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Cell, CellKey, CompilerInfo, Snapshot, SourceInfo
-from bot.show.comment import COMMENT_LIMIT, check_run, render_comment, render_summary
+from bot.show.check import check_run
+from bot.show.comment import COMMENT_LIMIT, render_comment, render_summary
 from bot.show.renderers import length
 from bot.study.comparison import adopting
 

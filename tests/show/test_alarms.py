@@ -31,6 +31,7 @@ from bot.show.fit import drawable
 from bot.show.views import COMMENT, View
 
 ROOMY = View(
+    place="summary",
     grid_models=5_000,
     grid_width=10_000,
     failures=500,

@@ -25,15 +25,17 @@ from bot.core.policy import judge
 from bot.core.report import Baseline, Report
 from bot.core.snapshot import CellKey, Snapshot, SourceInfo
 from bot.errors import BotError, InputError, TemplateError
-from bot.show.comment import (
+from bot.show.annotations import model_paths
+from bot.show.check import (
     ANNOTATIONS_LIMIT,
     CHECK_SUMMARY_LIMIT,
-    COMMENT_LIMIT,
-    SUMMARY_LIMIT_BYTES,
     broken_check,
     check_run,
+)
+from bot.show.comment import (
+    COMMENT_LIMIT,
+    SUMMARY_LIMIT_BYTES,
     marker,
-    model_paths,
     render_broken,
     render_comment,
     render_summary,
@@ -288,6 +290,27 @@ def test_many_cells_fit_and_say_what_is_missing(cells: int) -> None:
     assert_sound(report, text)
     assert "<sub>Shortened to fit. Left out here: " in text
     assert "the job summary, report.html and report.json have everything.</sub>" in text
+
+
+def test_warnings_that_the_fold_of_findings_has_are_not_left_out() -> None:
+    """The comment said that 16 findings are left out, and had all of them."""
+    report = make.huge(800)
+    warnings = [
+        finding
+        for finding in report.verdict.findings
+        if finding.metric == "artifact_bytes"
+    ]
+    findings = tuple(
+        replace(finding, level="warn", limit=f"{place}KiB")
+        for place, finding in enumerate(warnings[:20])
+    )
+    verdict = Verdict("warn", findings)
+    text = render_comment(replace(report, verdict=verdict))
+    assert "…and 16 more findings." in text
+    folded = text.partition("<summary>Findings: 20 ")[2]
+    assert all(finding.key.model in folded for finding in findings)
+    (left_out,) = re.findall("Left out here: (.*);", text)
+    assert "finding" not in left_out
 
 
 def test_the_budget_holds_for_long_hostile_text() -> None:

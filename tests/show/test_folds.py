@@ -22,8 +22,8 @@ from bot.core.runs import Price
 from bot.errors import TemplateError
 from bot.fold.audit import BeforeAfter, FoldAudit, FoldCell, FoldModel, LeftFamily
 from bot.fold.showing import FOLD_LIMIT_BYTES, fold_blocks
-from bot.show.blocks import TERMINAL
 from bot.show.renderers import markdown, print_blocks
+from bot.show.views import TERMINAL
 
 ONE = next(cell for cell in make.small().cells if cell.state == "folded")
 

@@ -20,7 +20,7 @@ from bot.config.configuration import load_config
 from bot.core.parting import NOT_STORED, NOT_TRACED
 from bot.core.trace import REGION, DispatchTrace
 from bot.readers.passes import PassReader
-from bot.show.comment import write_snapshot
+from bot.show.report_files import write_snapshot
 from bot.store.entries import pack, unpack
 from bot.study.prepare import Request, Work
 from bot.study.tracing import with_largest_traced

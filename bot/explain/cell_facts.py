@@ -17,14 +17,14 @@ from bot.explain.phases import (
 from bot.explain.texts import Texts
 
 
-def digest_of(source: Source | None) -> str | None:
+def source_digest(source: Source | None) -> str | None:
     """Return the digest of a source; None without one."""
     if source:
         return source.source
     return None
 
 
-class Story(NamedTuple):
+class CellFacts(NamedTuple):
     """The facts that all dispatches of a cell share."""
 
     compared: Compared
