@@ -26,11 +26,11 @@ from bot.core.proof import KnobProof
 from bot.core.snapshot import CellKey, Dispatch, Failure, Snapshot
 from bot.explain.explanations import explanations
 from bot.show.filters import plural
+from bot.study.changed_dispatches import Moved
 from bot.study.prepare import Work
 from bot.study.program_side import ProgramSide
 from bot.study.proving_defaults import BuildSide, prove_default
 from bot.study.side_plan import SidePlan
-from bot.study.trace_budget import Moved
 from bot.study.tracing import SideTracer, side_tracers
 
 MOST_COMPILES = 20

@@ -31,13 +31,14 @@ from bot.explain.explanations import changed_models, explanations
 from bot.explain.root_causes import root_causes
 from bot.explain.sameness import configured_differently
 from bot.show.filters import plural
+from bot.study.changed_dispatches import Moved
 from bot.study.ladder import LadderSide, ladder_from, measured_ladder
 from bot.study.prepare import Work
 from bot.study.proving import LEAST_COMPILES, MOST_COMPILES, proof_of
 from bot.study.resources import Resources
 from bot.study.side_plan import SidePlan
 from bot.study.storing_ir import first_side_of, proof_from
-from bot.study.trace_budget import Moved, work_for
+from bot.study.trace_budget import work_for
 from bot.study.tracing import SideTracer, opened
 
 # a timeout and a signal in the words of `bot.compiler.diagnostics`

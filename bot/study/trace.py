@@ -25,12 +25,12 @@ from bot.explain.carrying import fitting_ladder
 from bot.explain.explanations import explanations
 from bot.explain.sameness import configured_differently
 from bot.study.both_sides import BothSides, both_sides
+from bot.study.changed_dispatches import dispatches_of, is_formed, is_lone
 from bot.study.laddering import Wanted, no_ladder, with_ladders
 from bot.study.machine_passes import machine_passes
 from bot.study.prepare import Request, Show
 from bot.study.printed_passes import program_command, trace_commands
 from bot.study.proving_pass import prove_pass
-from bot.study.trace_budget import dispatches_of, is_formed, is_lone
 from bot.study.tracing import SideTracer, side_tracers, with_traces
 from bot.system.cancel import Cancel
 

@@ -38,6 +38,7 @@ from bot.errors import InputError
 from bot.explain.explanations import changed_models, explanations
 from bot.readers.program_passes import LOCATION, ProgramReader, joint_places
 from bot.show.filters import plural
+from bot.study.changed_dispatches import Moved, dispatches_of, is_formed
 from bot.study.compiling_alone import SOURCES
 from bot.study.executable_sources import executables_at, executables_in
 from bot.study.ladder import LadderSide
@@ -54,15 +55,8 @@ from bot.study.program_experiments import ProgramExperiments
 from bot.study.program_side import ProgramSide
 from bot.study.resources import Resources
 from bot.study.side_plan import SidePlan
-from bot.study.trace_budget import (
-    Moved,
-    TraceBudget,
-    dispatches_of,
-    is_formed,
-    programs_within,
-    work_for,
-    worth_tracing,
-)
+from bot.study.trace_budget import TraceBudget, programs_within, work_for
+from bot.study.worth_tracing import worth_tracing
 from bot.system.files import temporary_directory
 from bot.system.meter import Meter
 

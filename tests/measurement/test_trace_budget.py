@@ -10,6 +10,7 @@ from bot.core.explanation import DispatchDelta, Explanation
 from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.work import compile_work, ladder_work, trace_work
 from bot.explain.root_causes import root_causes
+from bot.study.changed_dispatches import Moved
 from bot.study.laddering import (
     BOTH_ORDERS,
     Wanted,
@@ -17,7 +18,7 @@ from bot.study.laddering import (
     within_work,
     worth_laddering,
 )
-from bot.study.trace_budget import LITTLE_WORK, Moved, TraceBudget, work_for
+from bot.study.trace_budget import LITTLE_WORK, TraceBudget, work_for
 
 KEY = CellKey("bert", "cuda")
 ROWS = [make.dispatch(number, 1024 * (400 - number)) for number in range(200)]
