@@ -77,7 +77,8 @@ class CellStory:
     findings: Sequence[Finding]  # worst first
     metrics: Mapping[str, MetricDelta]
     results: Both[SideResult]
-    explanation: Explanation | None  # None if nothing is to be explained, or can be
+    # why it changed; None if it did not, a side was not measured, or chance may be why
+    explanation: Explanation | None
     families: Sequence[Family]  # those that deduplication left behind on head
     causes: Sequence[BuildCause]
     run: BuildRun | None  # the run times; None if they were not asked for
@@ -134,17 +135,13 @@ def _result(cell: Cell | None) -> SideResult | None:
 
 def report_index(report: Report) -> ReportIndex:
     """Return the index of a report."""
-    causes = defaultdict[CellKey, list[BuildCause]](list)
-    for root in report.root_causes:
-        cause = _build_cause(root)
-        for key in root.cells:
-            causes[key].append(cause)
+    causes = [(_build_cause(root), root.cells) for root in report.root_causes]
     return ReportIndex(
         backends=backends_of(report.base.targets, report.head.targets),
         deltas={delta.key: delta for delta in report.deltas},
         findings=findings_by_build(report.verdict.findings),
         explanations=report.explanations,
-        causes=dict(causes),
+        causes=causes_by_build(causes),
         runs=runs_by_build(report.run_times),
         is_first=report.adoption is not None,
     )
@@ -165,6 +162,20 @@ def _build_cause(root: RootCause) -> BuildCause:
 def backends_of(base: Mapping[str, str], head: Mapping[str, str]) -> dict[str, str]:
     """Return target → its backend, for the targets of both sides."""
     return {**base, **head}
+
+
+def causes_by_build(
+    causes: Iterable[tuple[BuildCause, Iterable[CellKey]]],
+) -> dict[CellKey, list[BuildCause]]:
+    """Return build → its causes, in their order.
+
+    `causes`: each cause with the builds in which it has a part.
+    """
+    groups = defaultdict[CellKey, list[BuildCause]](list)
+    for cause, keys in causes:
+        for key in keys:
+            groups[key].append(cause)
+    return dict(groups)
 
 
 def findings_by_build(findings: Iterable[Finding]) -> dict[CellKey, list[Finding]]:

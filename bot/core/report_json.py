@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from bot.core.cell_story import (
     BuildCause,
     ReportIndex,
     backends_of,
+    causes_by_build,
     findings_by_build,
     runs_by_build,
 )
@@ -44,7 +44,7 @@ from bot.core.snapshot import (
 )
 
 REPORT_SCHEMA = "code-size-report/1"
-_SIDE = ("compiler", "source", "flags", "targets", "models", "notes")
+_SIDE_FIELDS = ("compiler", "source", "flags", "targets", "models", "notes")
 _UNEXPLAINED = Explanation(None, None, "", unchanged=None, rebased=None)
 
 
@@ -83,7 +83,7 @@ def report_lines(report: Report) -> Iterator[bytes]:
 
 
 def _side(side: Snapshot) -> dict[str, Any]:
-    return {name: getattr(side, name) for name in _SIDE}
+    return {name: getattr(side, name) for name in _SIDE_FIELDS}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -118,12 +118,13 @@ def _flat(value: msgspec.Struct, *but: str) -> dict[str, Any]:
 
 
 def _cell(delta: CellDelta, explanation: Explanation | None) -> ReportCellRow:
-    story = explanation or _UNEXPLAINED
-    fields = msgspec.structs.asdict(story)
-    fields["dispatches"] = [_dispatch(dispatch) for dispatch in story.dispatches]
+    explanation = explanation or _UNEXPLAINED
+    fields = msgspec.structs.asdict(explanation)
+    fields["dispatches"] = [_dispatch(dispatch) for dispatch in explanation.dispatches]
     for name in ("status", "failure", "command"):
         base_value = getattr(delta.base, name, None)
-        fields[name] = Both(base_value, getattr(delta.head, name, None))
+        head_value = getattr(delta.head, name, None)
+        fields[name] = Both(base_value, head_value)
     metrics = {}
     seen = {}
     for metric in delta.metrics.values():
@@ -189,7 +190,7 @@ def _root_cause(root: RootCause) -> dict[str, Any]:
     return row
 
 
-# The fields that are read of it: those that `explain` shows of a cell.
+# The fields of a report that `explain` reads. A cell's row is also written.
 
 
 class PassDetails(Record, frozen=True, omit_defaults=True):
@@ -316,6 +317,19 @@ class RootRow(msgspec.Struct, frozen=True):
     proof: Proof = UNPROVED
     parts: Mapping[str, Amount] = {}
 
+    @property
+    def build_cause(self) -> BuildCause:
+        """Return what a build's story has of the root cause."""
+        return BuildCause(
+            cause=self.cause,
+            what=self.what,
+            dispatches=self.dispatches,
+            total=self.bytes,
+            pass_name=self.pass_name,
+            proof=self.proof,
+            parts=self.parts,
+        )
+
 
 class ReportRow(msgspec.Struct, frozen=True):
     """The contract's `report.json`, as far as it is read."""
@@ -356,19 +370,7 @@ def file_index(report: ReportRow, keys: Sequence[CellKey]) -> ReportIndex:
         explanation = row.explanation
         if explanation:
             explanations[key] = explanation
-    causes = defaultdict[CellKey, list[BuildCause]](list)
-    for root in report.root_causes:
-        cause = BuildCause(
-            cause=root.cause,
-            what=root.what,
-            dispatches=root.dispatches,
-            total=root.bytes,
-            pass_name=root.pass_name,
-            proof=root.proof,
-            parts=root.parts,
-        )
-        for key in root.cells:
-            causes[key].append(cause)
+    causes = [(root.build_cause, root.cells) for root in report.root_causes]
     return ReportIndex(
         backends=report.backends,
         deltas={key: _cell_delta(row, declared) for key, row in rows.items()},
@@ -376,7 +378,7 @@ def file_index(report: ReportRow, keys: Sequence[CellKey]) -> ReportIndex:
             finding.finding(declared) for finding in report.verdict.findings
         ),
         explanations=explanations,
-        causes=dict(causes),
+        causes=causes_by_build(causes),
         runs=runs_by_build(report.run_times),
         is_first=report.adoption is not None,
     )
@@ -389,14 +391,14 @@ def _cell_delta(row: ReportCellRow, declared: Mapping[str, Metric]) -> CellDelta
     for metric_id in (*METRIC_IDS, *declared):
         values = row.metrics.get(metric_id, Both[Count](None, None))
         repeats = seen.get(metric_id)
-        several = None
+        seen_values = None
         if repeats:
-            several = (repeats.base or (), repeats.head or ())
+            seen_values = (repeats.base or (), repeats.head or ())
         metrics[metric_id] = MetricDelta(
             id=metric_id,
             base=values.base,
             head=values.head,
-            seen=several,
+            seen=seen_values,
             own=declared.get(metric_id),
         )
     return CellDelta(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bot.fold.audit import BeforeAfter, FoldCell
+from bot.fold.audit import BeforeAfter
 from bot.show.filters import UNKNOWN, plural, relative, sides
 
 
@@ -32,13 +32,14 @@ def sum_words(pairs: Sequence[tuple[int, int]], unit: str) -> str:
     return text
 
 
-def covered_sum(
-    cells: Sequence[FoldCell], pairs: Sequence[BeforeAfter], unit: str
-) -> str:
-    """Return the sums, and how many builds they cover if that is not all of them."""
+def covered_sum(pairs: Sequence[BeforeAfter], unit: str) -> str:
+    """Return the sums, and how many builds they cover if that is not all of them.
+
+    `pairs`: one for each build.
+    """
     known_pairs = measured_pairs(pairs)
     scope = ""
-    if len(known_pairs) < len(cells):
+    if len(known_pairs) < len(pairs):
         scope = f" over {plural(len(known_pairs), 'build')}"
     return f"{sum_words(known_pairs, unit)}{scope}"
 

@@ -52,6 +52,20 @@ def audit_sentences(facts: AuditNames) -> Iterator[Phrase]:
     yield compiler
 
 
+def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
+    if not summed:
+        result = "nothing was folded"
+        if is_wrong:
+            result = "every fold changed the outputs"
+        return phrase(strong(f"Fold audit: {result} in {plural(count, 'build')}"), ".")
+    sizes = covered_sum([cell.artifact_bytes for cell in summed], "bytes")
+    counts = covered_sum([cell.executables for cell in summed], "count")
+    return phrase(
+        strong(f"Fold audit: {len(summed):,} of {plural(count, 'build')} folded"),
+        f": artifacts {sizes}, executables {counts}.",
+    )
+
+
 def _outputs_words(cells: Sequence[FoldCell]) -> Phrase:
     """Return how many of the folded builds have equal outputs, and what these save."""
     equal = [cell for cell in cells if cell.equal is True]
@@ -120,17 +134,3 @@ def _compiler_words(audit: FoldAudit) -> Phrase:
 
 def _audit_code(text: str) -> Span:
     return code(clip(clean(text), NOTE_LIMIT))
-
-
-def _headline(summed: Sequence[FoldCell], count: int, is_wrong: bool) -> Phrase:
-    if not summed:
-        result = "nothing was folded"
-        if is_wrong:
-            result = "every fold changed the outputs"
-        return phrase(strong(f"Fold audit: {result} in {plural(count, 'build')}"), ".")
-    sizes = covered_sum(summed, [cell.artifact_bytes for cell in summed], "bytes")
-    counts = covered_sum(summed, [cell.executables for cell in summed], "count")
-    return phrase(
-        strong(f"Fold audit: {len(summed):,} of {plural(count, 'build')} folded"),
-        f": artifacts {sizes}, executables {counts}.",
-    )

@@ -102,10 +102,8 @@ def doubt_words(facts: Facts, keys: Sequence[CellKey]) -> str:
 
     It is empty if none does. Head is not always compiled again, as that costs time.
     """
-    count = 0
-    for key in keys:
-        head = facts.deltas[key].head
-        count += head is not None and head.compiles == 1
+    heads = [facts.deltas[key].head for key in keys]
+    count = sum(head is not None and head.compiles == 1 for head in heads)
     if not count:
         return ""
     if count == len(keys):

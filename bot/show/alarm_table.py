@@ -9,7 +9,7 @@ from bot.core.snapshot import CellKey
 from bot.show.alarm_rows import EMPTY_CELL
 from bot.show.alarms import BROKEN, Alarm, AlarmGroup
 from bot.show.blocks import BREAK, Row, Stacked, Stacks, Table, listing, phrase
-from bot.show.run_times import NO_ROWS, RunRows
+from bot.show.run_times import RunRows
 
 _ROWS_PER_ALARM = 3  # so many times more rows than lines of alarms have room in a table
 _VALUES = Stacked(1, phrase(BREAK))
@@ -20,7 +20,7 @@ _GROUPED_STACKS = ((Stacked(0), _VALUES, _LIMIT, _CAUSE),)
 _BROKEN_STACKS = ((Stacked(0), _VALUES),)
 
 
-def alarm_table(group: AlarmGroup, count: int, runs: RunRows = NO_ROWS) -> Table:
+def alarm_table(group: AlarmGroup, count: int, runs: RunRows) -> Table:
     """Return a row for each finding of the first `count` lines.
 
     If these are too many, return one row for each metric, limit and cause. `runs`: the
@@ -43,6 +43,7 @@ def alarm_table(group: AlarmGroup, count: int, runs: RunRows = NO_ROWS) -> Table
     if group.title == BROKEN:
         headers[1] = "what happened"
         stacks = _BROKEN_STACKS
+    # The last columns are left out if they are empty; build and values always stay.
     while len(headers) > 2 and all(row[len(headers) - 1] == EMPTY_CELL for row in rows):
         headers.pop()
         rows = [row[:-1] for row in rows]

@@ -89,21 +89,21 @@ from bot.show.why import (
 
 _ROWS = 400  # The most rows of one table
 _DIFFS = 12, 60  # The most pieces that differ, and lines of each
-# the first builds, which share the page's room however many others there are
+# The first builds, which share the page's room however many others there are
 _WHOLE = 20
-# bytes that each of them keeps, however large the builds before it are
+# Bytes that each of them keeps, however large the builds before it are
 _PART_BYTES = 20_000
-_BARE_BYTES = 700
-_WHOLE_BYTES = 300_000
-"""Bytes of a build's first lines, and the room that a later build needs for more."""
+_BARE_BYTES = 700  # Bytes of a build's first lines
+_WHOLE_BYTES = 300_000  # The room that a later build needs to have its details
 _NO_ROOM = (
     "This page has no room for more of this build: report.json, base.json and head.json"
     " have everything."
 )
 _FINDINGS = 12
 _CAUSES = 3
-_REASON = 200
-_NAME = 120
+_REASON = 200  # Characters of why a metric is unknown
+_NAME = 120  # Characters of a component's name
+# The numbers that have a column in the table of changed dispatches even if equal
 _ALWAYS = ("code", "stack frame")
 
 
@@ -126,18 +126,17 @@ class PageRoom:
 class Card:
     """One cell: what can be seen of it before it is opened, and its blocks."""
 
-    # model, target: as they are shown; `target` is the short name
-    model: str
-    target: str
-    state: str  # one of STATES; `said`: in words
-    said: str
+    model: str  # as it is shown
+    target: str  # its short name
+    state: str  # one of STATES
+    said: str  # the state in words
     grid: GridCell  # its symbols, level and address
-    artifact: str  # base → head; `ratio`: how much more, empty if that is not known
-    ratio: str
+    artifact: str  # base → head
+    ratio: str  # the relative change; empty if nothing changed or it is not known
     css: str
-    # size, moved: of head (or base without one) and the change, in bytes, for who sorts
-    size: int
-    moved: int
+    # bytes of the artifact by which a reader can sort
+    size: int  # on head, or on base if head has none
+    moved: int  # the change
     # addresses that root causes link to and that no row of the cell has
     anchors: tuple[str, ...]
     blocks: tuple[Block, ...]
@@ -160,15 +159,7 @@ def cards(facts: Facts, chosen: Sequence[CellDelta], room: PageRoom) -> Iterator
         room_bytes = _room_of(place, len(chosen), room.left_bytes)
         is_whole = False
         if place < _WHOLE or room_bytes > _WHOLE_BYTES:
-            whole = tuple(
-                _whole(
-                    facts,
-                    story=story,
-                    delta=delta,
-                    tables=_dispatches(story, delta),
-                    traced=traced,
-                )
-            )
+            whole = tuple(_whole(facts, story=story, delta=delta, traced=traced))
             details = fit(whole, room_bytes)
             is_whole = details == whole
             if is_whole or sum(map(block_bytes, details)) <= room_bytes:
@@ -262,15 +253,11 @@ def _whole(
     facts: Facts,
     story: CellStory,
     delta: CellDelta,
-    tables: tuple[Table, Table],
     traced: Collection[TracedDispatch],
 ) -> Iterator[Block]:
-    """Yield the details of a build.
-
-    `tables`: the table of the dispatches that changed, and that of all.
-    """
+    """Yield the details of a build."""
     explanation = story.explanation
-    changed, entries = tables
+    changed, entries = _dispatches(story, delta)
     yield from _failures(story)
     traces = list[Fold]()
     if explanation:
@@ -283,10 +270,10 @@ def _whole(
             for dispatch in explanation.dispatches
             if dispatch.passed is not None
         ]
-        untold = len(passed) - len(traces)
-        if untold:
+        undrawn = len(passed) - len(traces)
+        if undrawn:
             passes = (
-                f"the passes of {plural(untold, 'dispatch')}: use code-size-bot trace"
+                f"the passes of {plural(undrawn, 'dispatch')}: use code-size-bot trace"
             )
             yield Sentence(f"This page has no room for {passes}.", small=True)
     beside = section(
@@ -411,7 +398,9 @@ def _absent(
     unknown = quantities.keys() - {metric.id for metric in metrics}
     reasons = dict.fromkeys(unknown, "not in the snapshot")
     for cell in (delta.base, delta.head):
-        for name, reason in (cell.reasons if cell else {}).items():
+        if cell is None:
+            continue
+        for name, reason in cell.reasons.items():
             if name in reasons:
                 reasons[name] = reason
     labels = defaultdict[str, list[str]](list)
@@ -446,15 +435,17 @@ def _stack(story: CellStory) -> Iterator[Block]:
 
 def _falls(explanation: Explanation | None) -> Iterator[Block]:
     rows = list[Row | Marked]()
-    for cause, size, parts in waterfall(explanation) if explanation else ():
-        rows.append(
-            (cause, size, ", ".join(f"{part} {grown}" for part, grown in parts))
-        )
-    if rows:  # the last one is the sum
-        rows[-1] = Marked(marked(rows[-1]).texts, css=SUM_CSS)
+    if explanation:
+        for cause, size, parts in waterfall(explanation):
+            part_words = ", ".join(f"{part} {grown}" for part, grown in parts)
+            rows.append((cause, size, part_words))
+    title = ""
+    if rows:
+        title = "The artifact's change by cause"
+        rows[-1] = Marked(marked(rows[-1]).texts, css=SUM_CSS)  # the last is the sum
     headers = ("cause", "change", "parts of the artifact outside of dispatches")
     table = Table(headers, listed(rows), sentences=2, css="falls")
-    yield section("The artifact's change by cause" if rows else "", table)
+    yield section(title, table)
 
 
 def _dispatches(story: CellStory, delta: CellDelta) -> tuple[Table, Table]:
@@ -479,7 +470,7 @@ def _changed(
     explanation: Explanation, backend: str, addresses: Mapping[EntryPoint, str]
 ) -> Table:
     lines = [dispatch_line(dispatch) for dispatch in explanation.dispatches[:_ROWS]]
-    two = len(_ALWAYS)
+    leading = len(_ALWAYS)
     labels = [*_ALWAYS]
     for _, label, _ in NUMBERS:
         differs = any(line.numbers[label].differs for line in lines)
@@ -489,15 +480,15 @@ def _changed(
     headers = (
         "dispatch",
         "change",
-        *names[:two],
+        *names[:leading],
         "what differs",
         "cause",
         "component",
-        *names[two:],
+        *names[leading:],
         "matched by",
     )
     rows = list[Marked]()
-    unplaced = dict(addresses)
+    unplaced = dict(addresses)  # each address is given to one row only
     for dispatch, line in zip(explanation.dispatches, lines, strict=False):
         numbers = [line.numbers[label].text for label in labels]
         size = code_change(dispatch)
@@ -512,11 +503,11 @@ def _changed(
         texts = (
             line.name,
             grown,
-            *numbers[:two],
+            *numbers[:leading],
             note,
             line.cause,
             line.component,
-            *numbers[two:],
+            *numbers[leading:],
             line.matched,
         )
         rows.append(Marked(texts, address, css_of(size)))
@@ -551,7 +542,7 @@ def _entries(
     ]
     rows = []
     for address, (base, head) in zip(addresses.values(), pairs, strict=True):
-        # values of one side alone are of both
+        # an entry point of one side alone has the same values on both
         old = base or head
         new = head or base
         only = ""

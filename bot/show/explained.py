@@ -224,7 +224,7 @@ def _cell(report: ReportRow, story: CellStory) -> Iterator[Block]:
     """Yield a build of the report: first the sums, then their causes."""
     yield from _failures(story)
     if story.explanation:
-        yield from _story(story.explanation, story.backend)
+        yield from _explanation(story.explanation, story.backend)
     elif story.state == "changed" and story.noise:
         yield Sentence((Span(f"no cause: {story.noise}", "warn"),))
     elif story.state == "changed":
@@ -302,7 +302,8 @@ def _root_cause(root: BuildCause) -> Phrase:
     )
 
 
-def _story(explanation: Explanation, backend: str) -> Iterator[Block]:
+def _explanation(explanation: Explanation, backend: str) -> Iterator[Block]:
+    """Yield why a build changed: by cause, by dispatch and by component."""
     yield Sentence(phrase(why_words(explanation), "."))
     rows = list[Row]()
     for cause, size, parts in waterfall(explanation):
@@ -419,10 +420,9 @@ def _pass_blocks(delta: DispatchDelta) -> Iterator[Block]:
         rows = []
         for name, count in operations.items():
             rows.append((name_cell(name), phrase(signed(count, "count"))))
-        if len(operations) == PASS_OPERATIONS:
+        degree = ""
+        if len(operations) == PASS_OPERATIONS:  # the report has no more than these
             degree = " most"
-        else:
-            degree = ""
         printed_for = ""
         if delta.passed.printed_for:
             printed_for = f" (printed for {delta.passed.printed_for})"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.core import planned as selecting
+from bot.core import planned
 from bot.core.cell_story import CellStory, ReportIndex, report_index
 from bot.core.delta import STATES, CellDelta, outcome
 from bot.core.explanation import RootCause
@@ -71,9 +71,8 @@ class Facts:
     # every state → its builds, in order of their keys
     states: Mapping[str, Sequence[CellDelta]]
     short: Mapping[str, str]  # target → the name for narrow columns; unique
-    # measured_targets, models: those that have a cell which is more than unmeasured
-    measured_targets: frozenset[str]
-    models: frozenset[str]
+    measured_targets: frozenset[str]  # those with a build that is not unmeasured
+    models: frozenset[str]  # likewise
     # the root causes that are explained, in the order of their numbers (from 1): those
     # that hold most of a failing build come first
     roots: Sequence[RootCause]
@@ -290,7 +289,7 @@ def worst_first(news: Iterable[Finding]) -> list[Finding]:
 def short_names(targets: Iterable[str], backends: Mapping[str, str]) -> dict[str, str]:
     """Return target → its short name, as it is shown."""
     names = {}
-    for target, short in selecting.short_names(targets, backends).items():
+    for target, short in planned.short_names(targets, backends).items():
         names[target] = clip(short, NAME_LIMIT)
     return names
 
@@ -385,7 +384,7 @@ def is_lost(delta: CellDelta, finding: Finding) -> bool:
 
 
 def notes(report: Report) -> list[Phrase]:
-    """Return the notes of the report and both sides, and what broke or was left out."""
+    """Return the notes of the report, then those of base and of head."""
     texts = [*report.notes]
     for name, side in (("base", report.base), ("head", report.head)):
         texts += [f"{name}: {note}" for note in side.notes]

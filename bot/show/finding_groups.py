@@ -24,15 +24,16 @@ def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
             cause = cause_of(facts, finding.key)[0]
         elif finding.metric is None:
             state = facts.deltas[finding.key].state
-        level = (
+        group = (
             mark_of(finding),
             finding.metric,
             finding.kind,
             finding.limit,
             finding.is_open,
             state,
+            cause,
         )
-        groups.setdefault((*level, cause), (cause, []))[1].append(finding)
+        groups.setdefault(group, (cause, []))[1].append(finding)
     return list(groups.values())
 
 

@@ -54,7 +54,7 @@ def findings(facts: Facts, view: View) -> Fold:
                 title = counted(group.title, group.cells, facts)
                 yield section(title, _group_lines(group, count), name="group")
 
-    known_list = List(listed(known_lines(facts, view.names), "known finding"))
+    known_list = List(listed(_known_lines(facts, view.names), "known finding"))
     on_base = section(
         "Known: base has them too, and head is not worse",
         bounded(known_list, Rank.LINE, view.findings),
@@ -81,11 +81,11 @@ def _finding_folds(facts: Facts, view: View) -> Iterator[Fold]:
         ("that base has too, and head is not worse", known_findings),
     ):
         title = f"{plural(len(findings), 'finding')} {label}"
-        table = partial(finding_table, facts, findings)
+        table = partial(_finding_table, facts, findings)
         yield Fold(title, (part(table, view.findings, Rank.LINE),))
 
 
-def finding_table(
+def _finding_table(
     facts: Facts, findings: Sequence[Finding], count: int
 ) -> Iterator[Table]:
     """Yield the table of findings with their rules.
@@ -124,7 +124,7 @@ def _group_lines(group: AlarmGroup, count: int) -> List:
     return List(listing(lines, len(group.lines), "line"))
 
 
-def known_lines(facts: Facts, names: int) -> list[Phrase]:
+def _known_lines(facts: Facts, names: int) -> list[Phrase]:
     """Return findings that base has, too, and that head does not make worse.
 
     ``stack allocations. Limit 32 KiB: `m` on `cuda` ``.
@@ -147,12 +147,13 @@ def known_lines(facts: Facts, names: int) -> list[Phrase]:
 def _findings_title(facts: Facts) -> str:
     """Return `Findings: 4 of this change, 2 that base had`."""
     wholes, parts = wholes_and_parts(facts)
-    newly_broken = 0
-    for delta in facts.states["newly-broken"]:
-        newly_broken += is_judged(facts, [delta])
-    known_count = 0
-    for finding in facts.report.verdict.findings:
-        known_count += finding.known and finding.metric is not None
+    newly_broken = sum(
+        is_judged(facts, [delta]) for delta in facts.states["newly-broken"]
+    )
+    known_count = sum(
+        finding.known and finding.metric is not None
+        for finding in facts.report.verdict.findings
+    )
     counted_keys = {finding.key for finding in wholes if finding.metric is None}
     broken_keys = {delta.key for delta in facts.states["broken"]}
     counts = {

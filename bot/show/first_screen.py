@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from bot.core.report import Adoption
 from bot.show.acceptances import accepted_words, grown_words
 from bot.show.alarm_rows import UNCONFIRMED
 from bot.show.alarm_table import alarm_table
@@ -14,6 +15,7 @@ from bot.show.blocks import (
     Blocks,
     Fold,
     List,
+    Phrase,
     Rank,
     Sentence,
     Words,
@@ -43,8 +45,8 @@ from bot.show.totals import everything
 from bot.show.views import View
 
 _BROKE_CHARS = 1_000
-_LOUD = 2
-_LEADING = 4
+_NOTES = 2  # that a comment shows
+_LEADING = 4  # causes of a page that are above the fold with the others
 
 
 def first_screen(facts: Facts, view: View) -> Blocks:
@@ -55,17 +57,17 @@ def first_screen(facts: Facts, view: View) -> Blocks:
     """
     groups = alarms(facts, view)
     next_step = (next_block(facts, groups, view),)
-    is_first = facts.report.verdict.status == "fail" and not view.terminal
+    is_step_early = facts.report.verdict.status == "fail" and not view.terminal
     return (
         verdict_block(facts),
         changes_block(facts),
         *failing_blocks(facts, groups, view),
-        *(next_step if is_first else ()),
+        *(next_step if is_step_early else ()),
         measures_block(facts, view),
         folded_line(facts, view),
         causes_block(facts, view),
         *remark_blocks(facts, view),
-        *(() if is_first else next_step),
+        *(() if is_step_early else next_step),
         *warning_blocks(facts, groups, view),
         *(() if view.terminal else (reproduce(facts, view),)),
     )
@@ -99,29 +101,14 @@ def changes_block(facts: Facts) -> Fold:
     In the first report they are the new configuration and the compiler.
     """
     report = facts.report
-    nothing = "nothing: both sides have the same compiler, flags and models"
-    result = phrase(
-        strong("What changed:"), " ", joined(changes(facts), " | ") or nothing
-    )
     if report.adoption:
-        file = clip(report.adoption.file, NAME_LIMIT)
-        brought: Words = "a configuration"
-        if file:
-            brought = phrase("the configuration ", code(file))
-        rule = ", which the base commit does not have. Nothing was compared. Compiler: "
         result = phrase(
-            "This pull request brings ",
-            brought,
-            rule,
-            compiler_name(report.head.compiler),
+            _adoption_words(report.adoption), compiler_name(report.head.compiler)
         )
-        if report.adoption.no_compiler:
-            reason = clean(report.adoption.no_compiler)
-            rule = (
-                f"Nothing was compared: {reason}. The limits apply to head only."
-                " Compiler: "
-            )
-            result = phrase(rule, compiler_name(report.head.compiler))
+    else:
+        differences = joined(changes(facts), " | ")
+        nothing = "nothing: both sides have the same compiler, flags and models"
+        result = phrase(strong("What changed:"), " ", differences or nothing)
     untrusted = (
         "Measured by the pull request's own workflow run; this report cannot check its"
         " numbers."
@@ -134,6 +121,24 @@ def changes_block(facts: Facts) -> Fold:
         ),
         Sentence(untrusted if report.untrusted else "", small=True),
         name="adoption" if report.adoption else "changes",
+    )
+
+
+def _adoption_words(adoption: Adoption) -> Phrase:
+    """Return why a first report compares nothing; the compiler's name follows."""
+    if adoption.no_compiler:
+        reason = clean(adoption.no_compiler)
+        return phrase(
+            f"Nothing was compared: {reason}. The limits apply to head only. Compiler: "
+        )
+    file = clip(adoption.file, NAME_LIMIT)
+    configuration: Words = "a configuration"
+    if file:
+        configuration = phrase("the configuration ", code(file))
+    return phrase(
+        "This pull request brings ",
+        configuration,
+        ", which the base commit does not have. Nothing was compared. Compiler: ",
     )
 
 
@@ -190,17 +195,18 @@ def failing_blocks(
     """Yield builds that newly fail to compile, failing findings, and acceptances."""
     for group in groups:
         if group.title in (BROKEN, OVER):
-            name = "alarms"
-            runs = run_rows(facts)
-            notes = tuple(run_notes(facts, view))
             if group.title == BROKEN:
                 name = "not-compiling"
                 runs = NO_ROWS
-                notes = ()
+                sentences: Blocks = ()
+            else:
+                name = "alarms"
+                runs = run_rows(facts)
+                sentences = tuple(run_notes(facts, view))
             yield section(
                 counted(group.title, group.cells, facts),
                 part(partial(_alarm_blocks, group, runs), view.alarms, Rank.ANSWER),
-                *notes,
+                *sentences,
                 name=name,
             )
     yield Sentence(accepted_words(facts, view), name="accepted")
@@ -245,5 +251,5 @@ def remark_blocks(facts: Facts, view: View) -> Iterator[Block]:
     else:
         yield from (
             Sentence(phrase("Note: ", note), small=True, name="note")
-            for note in remarks[:_LOUD]
+            for note in remarks[:_NOTES]
         )

@@ -26,11 +26,10 @@ from bot.show.history_words import (
     varying_words,
 )
 
-_CHART_WHY = 240
-_CELL_BYTES = 1_300
-_ROW_BYTES = 420
-_CELLS_BYTES = 4_200_000
-"""Bytes on the page: of a build without rows, of a row, and the room for all builds."""
+_CHART_WHY = 240  # characters of the text that a point shows
+_CELL_BYTES = 1_300  # bytes on the page of a build without rows
+_ROW_BYTES = 420  # bytes on the page of a row
+_CELLS_BYTES = 4_200_000  # the room on the page for all builds
 
 
 def chart_data(

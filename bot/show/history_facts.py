@@ -95,4 +95,7 @@ class HistoryFacts:
         if move.cause:
             cause = f", {cause_words(move.cause)}"
         change_text = change_words(move.changes[ARTIFACT], cell.value(ARTIFACT))
-        return f"{shown_name(release)}{since and f' ({since})'}: {change_text}{clean(cause)}"
+        since_words = ""
+        if since:
+            since_words = f" ({since})"
+        return f"{shown_name(release)}{since_words}: {change_text}{clean(cause)}"

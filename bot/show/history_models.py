@@ -46,11 +46,11 @@ _ALL_ROWS = 30
 def model_sections(facts: HistoryFacts, models: Collection[str]) -> Iterator[Block]:
     """Yield a section for each model, in which each build is folded."""
     if len(models) < len(facts.models):
-        of = (
+        scope = (
             f"Of {plural(len(facts.models), 'model')} this page shows the"
             f" {len(models):,} whose artifacts changed most"
         )
-        yield Sentence(f"{of}; history.json and the totals have all models.")
+        yield Sentence(f"{scope}; history.json and the totals have all models.")
     for model in models:
         cells = tuple(_build_fold(facts, key) for key in facts.models[model])
         yield Fold(

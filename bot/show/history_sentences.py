@@ -79,5 +79,6 @@ def note_lines(history: History) -> Iterator[Phrase]:
             yield phrase(
                 name, "could not be measured: ", clip(clean(release.reason), _NOTE)
             )
-        for note in release.snapshot.notes if release.snapshot else ():
-            yield phrase(name, clip(clean(note), _NOTE))
+        if release.snapshot:
+            for note in release.snapshot.notes:
+                yield phrase(name, clip(clean(note), _NOTE))

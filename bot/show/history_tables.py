@@ -57,9 +57,26 @@ def total_tables(facts: HistoryFacts, columns: Sequence[str]) -> Iterator[Table]
     last = len(columns) + 2
     headers = ("builds", *map(shown_name, columns), "change")
     column_order = (last, 2, *range(last - 1, 2, -1), 1)
-    rows = list[Row]()
-    sums = list[Row]()
-    for target in facts.totals if facts.shown else ():
+    yield Table(
+        ("target", *headers),
+        listed(_target_rows(facts, columns), "target"),
+        caption="Artifacts of all models, bytes",
+        wanted=column_order,
+    )
+    yield Table(
+        ("total", *headers),
+        listed(_metric_rows(facts, columns), "metric"),
+        caption="All targets together",
+        wanted=column_order,
+    )
+
+
+def _target_rows(facts: HistoryFacts, columns: Sequence[str]) -> list[Row]:
+    """Return the artifacts of each target and of all; empty if none was measured."""
+    if not facts.shown:
+        return []
+    rows = []
+    for target in facts.totals:
         if target is None:
             name = phrase(strong("all"))
         else:
@@ -69,32 +86,31 @@ def total_tables(facts: HistoryFacts, columns: Sequence[str]) -> Iterator[Table]
                 facts, metric=ARTIFACT, target=target, columns=columns, name=name
             )
         )
-    for metric in TRACKED if facts.totals.get(None) else ():
-        if facts.totals[None][0].cells.get(metric):
-            over = "all together"
-            if METRIC_BY_ID[metric].over == "largest":
-                over = "the largest"
-            sums.append(
-                _total_row(
-                    facts,
-                    metric=metric,
-                    target=None,
-                    columns=columns,
-                    name=phrase(f"{metric_label(metric)}, {over}"),
-                )
+    return rows
+
+
+def _metric_rows(facts: HistoryFacts, columns: Sequence[str]) -> list[Row]:
+    """Return the total of each metric that some build has, over all targets."""
+    totals = facts.totals.get(None)
+    if not totals:
+        return []
+    rows = []
+    for metric in TRACKED:
+        if not totals[0].cells.get(metric):
+            continue
+        over = "all together"
+        if METRIC_BY_ID[metric].over == "largest":
+            over = "the largest"
+        rows.append(
+            _total_row(
+                facts,
+                metric=metric,
+                target=None,
+                columns=columns,
+                name=phrase(f"{metric_label(metric)}, {over}"),
             )
-    yield Table(
-        ("target", *headers),
-        listed(rows, "target"),
-        caption="Artifacts of all models, bytes",
-        wanted=column_order,
-    )
-    yield Table(
-        ("total", *headers),
-        listed(sums, "metric"),
-        caption="All targets together",
-        wanted=column_order,
-    )
+        )
+    return rows
 
 
 def _total_row(

@@ -114,15 +114,14 @@ def _model_row(total: Sums, model: str, variant: str, columns: Sequence[str]) ->
             *[phrase(ABSENT)] * (len(columns) - 1),
         )
     reference = total.cells.get((model, total.reference))
-    same = "× 1 (same artifact)"
-    if total.time_ratio(model, variant) is None:
-        same = UNKNOWN
     if is_first:
         time = "× 1"
     elif run.price:
         time = _priced(run.price)
+    elif total.time_ratio(model, variant) is None:
+        time = UNKNOWN
     else:
-        time = same
+        time = "× 1 (same artifact)"
     ran = {TIME: time, "outputs": ABSENT if is_first else _EQUAL[run.equal]}
     ran |= dict.fromkeys((DEFAULT_GATE, OWN_GATE), gate_words(cell))
     texts = []

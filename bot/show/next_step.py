@@ -58,13 +58,13 @@ def _next_step(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
     return ()
 
 
-def _or_accept(report: Report) -> str | Phrase:
+def _or_accept(report: Report) -> Phrase:
     """Return who can accept the findings, and how.
 
     It is empty without a pull request.
     """
     if not report.links and not report.state_line:
-        return ""
+        return ()
     return phrase(", or ask a maintainer to add the label ", code(APPROVAL_LABEL))
 
 
@@ -159,14 +159,9 @@ def _links(facts: Facts) -> Phrase:
     It is empty without any.
     """
     links = [(Span(label, to=url),) for label, url in facts.report.links]
-    links = [
-        *(
-            [(Span("the page", to=facts.report.page),)]
-            if is_link(facts.report.page)
-            else []
-        ),
-        *links,
-    ]
+    page = facts.report.page
+    if is_link(page):
+        links.insert(0, (Span("the page", to=page),))
     if links:
         return phrase("More: ", joined(links, " · "))
     return ()
