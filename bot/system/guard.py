@@ -141,22 +141,31 @@ class Guard:
 
     def _tell(self, line: str) -> None:
         """Tell the keeper that a child began (`+PID`) or ended (`-PID`)."""
-        if self.process is None:
-            line = "".join(f"+{group}\n" for group in self.alive)
-            self.process = subprocess.Popen(
-                [sys.executable, "-ISEc", SCRIPT],
-                bufsize=0,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env=scrubbed_environment(),
-                start_new_session=True,
-            )
+        if self.process is not None and self._is_written(self.process, line):
+            return
+        # There was no keeper yet, or someone ended it.
+        self.process = subprocess.Popen(
+            [sys.executable, "-ISEc", SCRIPT],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=scrubbed_environment(),
+            start_new_session=True,
+        )
+        lines = "".join(f"+{group}\n" for group in self.alive)
+        if not self._is_written(self.process, lines):
+            self.process = None  # the next line starts another
+
+    @staticmethod
+    def _is_written(keeper: _Child, lines: str) -> bool:
+        """Write lines to the keeper; return False if it has ended."""
         try:
-            cast("IO[bytes]", self.process.stdin).write(line.encode())
-        except BrokenPipeError:  # someone ended it: the next line starts another
-            self.process = None
+            cast("IO[bytes]", keeper.stdin).write(lines.encode())
+        except BrokenPipeError:
+            return False
+        return True
 
 
 def _kill_group(group: int) -> None:
