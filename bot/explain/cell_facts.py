@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bot.core.explanation import (
-    PassChange,
-)
+from bot.core.explanation import PassChange
 from bot.core.program import Source
 from bot.explain.compared import Compared
 from bot.explain.matching import Match
-from bot.explain.phases import (
-    Cause,
-)
+from bot.explain.phases import Cause
 from bot.explain.texts import Texts
 
 

@@ -186,9 +186,8 @@ class Clue(NamedTuple):
         if any(map(self.is_turned_by, texts)):
             score += _TURN
             is_own = True
-            in_diff = matches.get("diff", [])
-            matches["diff"] = [word for word in in_diff if word not in self.knob]
-            matches["diff"].append(" ".join(self.turn))
+            words = [word for word in matches.get("diff", []) if word not in self.knob]
+            matches["diff"] = [*words, " ".join(self.turn)]
         titled = _titled_targets(group[0])
         # A commit for only one target explains only a change of this target, whatever
         # words it uses.
@@ -199,7 +198,11 @@ class Clue(NamedTuple):
         reasons = []
         for place, found_texts in matches.items():
             reasons.append(f"its {place} has {', '.join(dict.fromkeys(found_texts))}")
-        return score >> is_foreign + bool(is_fix), "; ".join(reasons), is_own
+        if is_foreign:
+            score //= 2
+        if is_fix:
+            score //= 2
+        return score, "; ".join(reasons), is_own
 
     def _matches(
         self, by_place: Mapping[str, str]

@@ -9,6 +9,22 @@ MOST_DIFF_CHARACTERS = 1 << 20
 """So much of a commit's diff is read at most."""
 
 
+class Commit(NamedTuple):
+    """One commit.
+
+    The message begins with the title, the date with the day (`2026-07-14`).
+    """
+
+    sha: str
+    date: str
+    message: str
+
+    @property
+    def title(self) -> str:
+        """Return the first line of the message."""
+        return self.message.partition("\n")[0]
+
+
 class CompilerHistory(NamedTuple):
     """The history of a compiler's repository, with its page's address.
 
@@ -24,19 +40,3 @@ class CompilerHistory(NamedTuple):
     paths: Callable[[str], Mapping[str, str]]
     commits: Callable[[str, str, str], Sequence[Commit]]
     diff: Callable[[str], str]
-
-
-class Commit(NamedTuple):
-    """One commit.
-
-    The message begins with the title, the date with the day (`2026-07-14`).
-    """
-
-    sha: str
-    date: str
-    message: str
-
-    @property
-    def title(self) -> str:
-        """Return the first line of the message."""
-        return self.message.partition("\n")[0]

@@ -40,8 +40,6 @@ _IDLE = re.compile(
 _SHA = re.compile("[0-9a-f]{40}")
 _AGAIN = re.compile(r'^(revert|reapply|reland|roll ?back)\b[^"]*"(.*)"', re.IGNORECASE)
 Answer = tuple[LookedUp | None, tuple[Suspect, ...]]
-
-
 Wanted = Callable[[RootCause], bool]
 
 
@@ -107,8 +105,8 @@ def _pass_of(root: RootCause) -> PassChange | None:
     return None
 
 
-class _Looked(NamedTuple):
-    """The result of a look at the compiler's history for one clue."""
+class _FileHistory(NamedTuple):
+    """The files of one clue, and the commits that touched them."""
 
     files: tuple[str, ...]
     commits: Mapping[str, Commit]  # SHA → commit, of those that touched the files
@@ -137,14 +135,20 @@ def looked_up(
     if reason:
         return answers, reason
     diffs = dict[str, str]()
-    looked = dict[int, _Looked]()
+    histories = dict[int, _FileHistory]()
     try:
-        _look(clues, source=source, revisions=(base, head), looked=looked, diffs=diffs)
+        _read_histories(
+            clues,
+            source=source,
+            revisions=(base, head),
+            histories=histories,
+            diffs=diffs,
+        )
     except Interrupted:
         raise
     except BotError as error:
         reason = error.line
-    for place, history in looked.items():
+    for place, history in histories.items():
         answer = _answer(history, touched_files[place], diffs)
         suspects = _suspects(
             clues[place],
@@ -156,11 +160,11 @@ def looked_up(
     return answers, reason
 
 
-def _look(
+def _read_histories(
     clues: Sequence[Clue],
     source: CompilerHistory,
     revisions: tuple[str, str],
-    looked: dict[int, _Looked],
+    histories: dict[int, _FileHistory],
     diffs: dict[str, str],
 ) -> None:
     """Ask the compiler's history for each clue, and read the likeliest diffs.
@@ -169,7 +173,7 @@ def _look(
 
     Args:
         revisions: base's and head's.
-        looked: gets the history by the place of a clue.
+        histories: gets the history by the place of a clue.
         diffs: gets the diffs by SHA. Both keep what was read before an error.
     """
     base, head = revisions
@@ -177,11 +181,11 @@ def _look(
     paths = source.paths(head)
     for limit in _DIFFS:
         for place, clue in enumerate(clues):
-            if place not in looked:
-                looked[place] = _looked(
+            if place not in histories:
+                histories[place] = _file_history(
                     clue, source=source, paths=paths, base=base, listed=listed
                 )
-            likely = _likely(clue, looked[place].commits.values())
+            likely = _likely(clue, histories[place].commits.values())
             for commit in likely[:limit]:
                 if commit.sha not in diffs:
                     diffs[commit.sha] = source.diff(commit.sha)
@@ -199,33 +203,33 @@ def _unnamed_revision(base: str, head: str) -> str:
 
 
 def _answer(
-    looked: _Looked, touched: tuple[str, ...], diffs: Mapping[str, str]
+    history: _FileHistory, touched: tuple[str, ...], diffs: Mapping[str, str]
 ) -> LookedUp:
     """Return the answer that a report shows about a clue's files.
 
     Args:
-        looked: what the compiler's history has for the clue.
+        history: what the compiler's history has for the clue.
         touched: the files that the pull request changes.
         diffs: SHA → diff, of the commits whose diff was read.
     """
-    note = looked.note
-    if unread := len(looked.commits.keys() - diffs.keys()):
+    note = history.note
+    if unread := len(history.commits.keys() - diffs.keys()):
         note = f"only the messages of {unread} of these commits could be read"
     return LookedUp(
-        files=looked.files,
-        commits=len(looked.commits) if looked.files else None,
+        files=history.files,
+        commits=len(history.commits) if history.files else None,
         note=note,
         this_pull_request=touched,
     )
 
 
-def _looked(
+def _file_history(
     clue: Clue,
     source: CompilerHistory,
     paths: Mapping[str, str],
     base: str,
     listed: Callable[[str], Sequence[Commit]],
-) -> _Looked:
+) -> _FileHistory:
     """Look up the files of a clue, and the commits that touched them."""
     files = clue.files(paths)
     commits = {}
@@ -235,7 +239,7 @@ def _looked(
     note = ""
     if not files:
         note = _without_file(clue, source=source, paths=paths, base=base)
-    return _Looked(files, commits, note)
+    return _FileHistory(files, commits, note)
 
 
 def _likely(clue: Clue, commits: Iterable[Commit]) -> list[Commit]:

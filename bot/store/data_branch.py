@@ -48,9 +48,8 @@ ATTEMPTS = 30
 _MOST_IR_COPIED = 5
 TIP = "refs/code-size/tip"
 HISTORY = "refs/code-size/history"
-_ALL = (  # git's own "infinite": works where `--unshallow` refuses, in a repository that has it all
-    "--depth=2147483647"
-)
+# Git reads this depth as infinite. `--unshallow` fails in a repository with all commits.
+_ALL = "--depth=2147483647"
 _FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 8.0
 
@@ -63,6 +62,7 @@ class DataBranch:
         address: of the other repository; empty for the clone's origin.
         default_branch: of the repository, which is never written to; empty where it is not known.
         keep_days: how long every snapshot is kept, before one a week is; 0: all are kept for good.
+        sleep: waits so many seconds before the next push.
         say: gets a line where older snapshots are dropped, or could not be.
         now: the time, in seconds since the epoch.
     """
@@ -235,11 +235,9 @@ class DataBranch:
             "--format=",
             HISTORY,
         )
-        # the last one first
-        written = filter(
-            None, self.repository.text("log", *options, "--", FOLDER).splitlines()
-        )
-        oldest_first = reversed(dict.fromkeys(written))
+        log = self.repository.text("log", *options, "--", FOLDER)
+        newest_first = dict.fromkeys(filter(None, log.splitlines()))
+        oldest_first = reversed(newest_first)
         places = {path: place for place, path in enumerate(oldest_first)}
         return sorted(
             entries, key=lambda entry: (places.get(path_of(entry), -1), entry)
@@ -344,11 +342,8 @@ class DataBranch:
     def _thin_if_possible(self) -> None:
         try:
             self._thin()
-        except (
-            ConfigError,
-            InputError,
-            NetworkError,
-        ) as error:  # the snapshot is stored all the same
+        except (ConfigError, InputError, NetworkError) as error:
+            # The snapshot is stored all the same.
             self._say(
                 f"older snapshots stay on branch {self._branch} until next week:"
                 f" {error.line}"

@@ -33,6 +33,13 @@ _NO_LOGIN = re.compile(
 )
 
 
+class LoginRefused(NetworkError):
+    """The server does not accept the login.
+
+    The token is wrong, or a private repository was asked without one.
+    """
+
+
 def refusal(
     git: Git, output: str, action: str, access: str, address: str
 ) -> NetworkError:
@@ -64,10 +71,3 @@ def refusal(
             f"{action}: the token was refused", hint=f"check the input `{name}`"
         )
     return NetworkError(f"{action}: {first_line(output, 'remote:', '!')}")
-
-
-class LoginRefused(NetworkError):
-    """The server does not accept the login.
-
-    The token is wrong, or a private repository was asked without one.
-    """

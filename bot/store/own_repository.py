@@ -16,7 +16,7 @@ def own_repository(clone: Git, directory: Path, address: str) -> Git:
     repository.
     """
     url = address or clone.text("remote", "get-url", "origin")
-    file = directory / "settings"
+    settings_file = directory / "settings"
     path = directory / "bare"
     pattern = r"^(http|credential)\.|^core\.sshcommand$"
     clone(
@@ -26,10 +26,10 @@ def own_repository(clone: Git, directory: Path, address: str) -> Git:
         "--null",
         "--get-regexp",
         pattern,
-        stdout=file,
+        stdout=settings_file,
     )
-    rows = file.read_text(encoding="utf-8", errors="replace").split("\0")
-    file.unlink()
+    rows = settings_file.read_text(encoding="utf-8", errors="replace").split("\0")
+    settings_file.unlink()
     sections = [_section("remote.origin.url", url)]
     for row in rows:
         key, _, value = row.partition("\n")
@@ -37,8 +37,8 @@ def own_repository(clone: Git, directory: Path, address: str) -> Git:
         if key and not (address and is_header):
             sections.append(_section(key, value))
     clone.text("init", "--quiet", "--bare", str(path))
-    with (path / "config").open("a", encoding="utf-8") as written:
-        written.writelines(sections)
+    with (path / "config").open("a", encoding="utf-8") as config_file:
+        config_file.writelines(sections)
     return clone.at(path)
 
 

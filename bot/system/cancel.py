@@ -14,7 +14,7 @@ class Cancel:
         self._event = threading.Event()
 
     def set(self) -> None:
-        """Ask every call of `run` to end its child and raise Interrupted."""
+        """Ask each call of `run` and each worker to end its child and raise Interrupted."""
         self._event.set()
 
     def check(self) -> None:

@@ -1,15 +1,15 @@
 """Keep the child processes of this process, and end everything that they leave behind.
 
-A program that leaves its process group and its session, and whose parents end, is
-nobody's child. Linux gives it to this process (a subreaper), which tells it by its
-session: a child has one of its own, which everything that it starts is in or leaves for
-a new one, and none can enter this process's own. What is in the session of a child that
-still runs is spared; all other strays are ended, until none is left.
+Each child leads a session of its own. A program that a child starts is in this session,
+or leaves it for a new one. It cannot enter the session of this process. When its parents
+end, it is a *stray*: Linux makes it a child of this process, which is a subreaper. The
+guard ends all strays that are not in the session of a running child.
 
-Where this process is killed, a process that reads which groups are alive ends these
-when its input ends. The kernel's own way (PR_SET_PDEATHSIG) spares the children of a
-compiler, strikes when the thread ends that started it, and has to be set between fork
-and exec, where a program with threads must not run Python.
+A second process, the *keeper*, knows which children run. If this process is killed, the
+input of the keeper ends, and the keeper ends these children. PR_SET_PDEATHSIG cannot do
+this. It does not reach what a compiler starts, and it acts when the starting thread ends.
+It also has to be set between fork and exec, where a program with threads must not run
+Python.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SCRIPT = """if True:
         with contextlib.suppress(OSError):
             os.killpg(group, 9)
 """
-"""The script of the process that outlives this one."""
+"""The script of the keeper, which outlives this process."""
 _PR_SET_CHILD_SUBREAPER = 36
 _END_SECONDS = 0.002
 # How long the kernel may take to end what was killed, or strays to outrun it
@@ -128,45 +128,56 @@ class Guard:
                 spared.add(self.process.pid)
             names = []
             for pid in _children():
-                # a child of some library's
+                # A library may have waited for a child of its own meanwhile.
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                    if os.getsid(pid) not in spared:
-                        # it runs as another user
-                        with contextlib.suppress(PermissionError):
-                            os.kill(pid, signal.SIGKILL)
-                        name = "a program"
-                        with contextlib.suppress(OSError):
-                            name = (
-                                Path(f"/proc/{pid}/comm")
-                                .read_text(errors="replace")
-                                .strip()
-                            )
-                        names.append(f"{name} (process {pid})")
-                        os.waitpid(pid, os.WNOHANG)
+                    if os.getsid(pid) in spared:
+                        continue
+                    # A stray of another user refuses the signal.
+                    with contextlib.suppress(PermissionError):
+                        os.kill(pid, signal.SIGKILL)
+                    names.append(f"{_name_of(pid)} (process {pid})")
+                    os.waitpid(pid, os.WNOHANG)
             return names
 
     def _tell(self, line: str) -> None:
-        if self.process is None:
-            line = "".join(f"+{group}\n" for group in self.alive)
-            self.process = subprocess.Popen(
-                [sys.executable, "-ISEc", SCRIPT],
-                bufsize=0,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env=scrubbed_environment(),
-                start_new_session=True,
-            )
+        """Tell the keeper that a child began (`+PID`) or ended (`-PID`)."""
+        if self.process is not None and self._is_written(self.process, line):
+            return
+        # There was no keeper yet, or someone ended it.
+        self.process = subprocess.Popen(
+            [sys.executable, "-ISEc", SCRIPT],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=scrubbed_environment(),
+            start_new_session=True,
+        )
+        lines = "".join(f"+{group}\n" for group in self.alive)
+        if not self._is_written(self.process, lines):
+            self.process = None  # the next line starts another
+
+    @staticmethod
+    def _is_written(keeper: _Child, lines: str) -> bool:
+        """Write lines to the keeper; return False if it has ended."""
         try:
-            cast("IO[bytes]", self.process.stdin).write(line.encode())
-        except BrokenPipeError:  # someone ended it: the next line starts another
-            self.process = None
+            cast("IO[bytes]", keeper.stdin).write(lines.encode())
+        except BrokenPipeError:
+            return False
+        return True
 
 
 def _kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError:
+        return "a program"
 
 
 def _children() -> Iterator[int]:
@@ -182,10 +193,8 @@ def _children() -> Iterator[int]:
     # a kernel without CONFIG_PROC_CHILDREN
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            if (
-                stat.read_bytes().rpartition(b") ")[2].split()[1]
-                == str(os.getpid()).encode()
-            ):
+            fields_after_name = stat.read_bytes().rpartition(b") ")[2].split()
+            if int(fields_after_name[1]) == os.getpid():
                 yield int(stat.parent.name)
 
 

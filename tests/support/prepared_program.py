@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,7 @@ _IMPORTED = (ROOT, _SUPPORT)
 """Where the modules of the program and of the tests' helpers are."""
 
 
-class _Server:
+class Server:
     """The process that has the modules, and the two ends of its protocol."""
 
     def __init__(self) -> None:
@@ -39,8 +40,15 @@ class _Server:
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _IMPORTED))},
             text=True,
+            start_new_session=True,
         )
-        atexit.register(self._process.communicate)
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """End the process, and the program if it runs."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def exit_code_of(self, request: Mapping[str, object]) -> int:
         """Run the program once; a signal that ended it is a negative number, as in `subprocess`."""
@@ -49,14 +57,15 @@ class _Server:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
             if not select([self._process.stdout], [], [], _MOST_SECONDS)[0]:
-                self._process.kill()
-                raise AssertionError(f"the program runs after {_MOST_SECONDS} s")
+                self.end()
+                _server.cache_clear()  # the next test gets another one
+                raise AssertionError(f"the program still runs after {_MOST_SECONDS} s")
             answer = self._process.stdout.readline()
         assert answer, "the process that starts the program has ended"
         return int(answer)
 
 
-_server = cache(_Server)
+_server = cache(Server)
 
 
 def started(

@@ -407,10 +407,16 @@ def test_a_guard_that_was_ended_is_replaced() -> None:
     assert first is not None
     os.kill(first.pid, signal.SIGKILL)
     assert wait_until(lambda: not is_alive(first.pid))
+    child = guard.GUARD.begin(
+        lambda: subprocess.Popen(["sleep", "600"], start_new_session=True)
+    )
+    try:
+        second = guard.GUARD.process
+        assert second is not None and second is not first and is_alive(second.pid)
+    finally:
+        guard.GUARD.end(child)
     shell("true")
-    shell("true")
-    assert guard.GUARD.process is not None and guard.GUARD.process is not first
-    assert is_alive(guard.GUARD.process.pid) and guard.GUARD.alive == set()
+    assert guard.GUARD.process is second and guard.GUARD.alive == set()
 
 
 def test_a_line_that_the_limit_cut_off_is_no_line() -> None:

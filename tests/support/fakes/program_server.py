@@ -39,8 +39,16 @@ MODULES = (
 """They import nearly all that a run needs, and start no thread."""
 
 
-def become(request: dict[str, Any]) -> None:
-    """Give this process the files, folder, environment and words of a new one."""
+CANNOT_START = 70
+"""The exit code of a fork that could not become the program, which exits with less."""
+
+
+def become(request: dict[str, Any], own_path: list[str]) -> None:
+    """Give this process the files, folder, environment and words of a new one.
+
+    `own_path`: where Python finds modules without `PYTHONPATH`. The modules of the tests
+    are not there.
+    """
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -51,7 +59,8 @@ def become(request: dict[str, Any]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    sys.path[0] = request["cwd"]
+    added = request["environment"]["PYTHONPATH"].split(os.pathsep)
+    sys.path[:] = [request["cwd"], *added, *own_path]
     sys.argv[1:] = request["arguments"]
 
 
@@ -77,12 +86,18 @@ def prepare() -> None:
 def serve() -> None:
     """Answer requests until the input ends."""
     prepare()
+    first = 1 + len(os.environ["PYTHONPATH"].split(os.pathsep))
+    own_path = sys.path[first:]
     assert threading.active_count() == 1, "a fork would lack the other threads"
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
         if child == 0:
-            become(request)
+            try:
+                become(request, own_path)
+            except OSError as error:
+                os.write(2, f"{error}\n".encode())
+                os._exit(CANNOT_START)
             runpy.run_module("bot", run_name="__main__", alter_sys=True)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
