@@ -333,15 +333,9 @@ def _measure(
         base = tracers["base"].ladder_side(
             cells["base", wanted_ladder.key], wanted_ladder.delta.base
         )
-        if ladder is None or (wanted_ladder.both_orders and ladder.back is None):
-            measured = measured_ladder(
-                base, head, both_orders=wanted_ladder.both_orders
-            )
-            if not isinstance(measured, Ladder):
-                return
-            ladder = replace(measured, knobs=ladder.knobs if ladder else None)
-        if wanted_ladder.with_proof and ladder.knobs is None:
-            ladder = replace(ladder, knobs=proof_of(base, head))
+        ladder = _ladder_between(base, head, wanted_ladder, ladder)
+        if ladder is None:
+            return
         ladders[wanted_ladder.place] = ladder
 
     tasks = [
@@ -358,6 +352,26 @@ def _measure(
         interrupt=resources.cancel.set,
         watcher=resources.progress,
     )
+
+
+def _ladder_between(
+    base: LadderSide, head: LadderSide, wanted_ladder: Wanted, known: Ladder | None
+) -> Ladder | None:
+    """Return a ladder with all that is asked for; None if there can be none.
+
+    `known`: the ladder that the cache has; its experiments are not made again.
+    """
+    ladder = known
+    if ladder is None or (wanted_ladder.both_orders and ladder.back is None):
+        measured = measured_ladder(base, head, both_orders=wanted_ladder.both_orders)
+        if not isinstance(measured, Ladder):
+            return None
+        ladder = measured
+        if known is not None:
+            ladder = replace(measured, knobs=known.knobs)
+    if wanted_ladder.with_proof and ladder.knobs is None:
+        ladder = replace(ladder, knobs=proof_of(base, head))
+    return ladder
 
 
 def _keep(
