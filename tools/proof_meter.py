@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from evidence_work import ANSWERED
 from places import ROOT
 
 from bot.start import run
@@ -48,7 +49,8 @@ def main() -> int:
 
     processes.Outcome = counted  # type: ignore[assignment, misc]
     code = run()
-    out.write_text(json.dumps(used_ms, indent=1, sort_keys=True), encoding="utf-8")
+    if code in ANSWERED:  # without the file, an interrupted comparison is made again
+        out.write_text(json.dumps(used_ms, indent=1, sort_keys=True), encoding="utf-8")
     return code
 
 

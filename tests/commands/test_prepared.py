@@ -11,6 +11,8 @@ import pytest
 import real_compilers
 from places import ROOT
 
+from bot.system.guard import GUARD
+
 CONFIG = "schema: code-size-config/1\nmodels: ['*.mlir']\ntargets: [vmvx]\n"
 
 
@@ -65,3 +67,10 @@ def test_the_program_ends_with_the_process_that_forks_it(tmp_path: Path) -> None
             server.end()
             assert reader.read() == b"", "the end of the fork closes its output"
         assert isinstance(answer.exception(), AssertionError)
+
+
+def test_the_guard_spares_the_process_that_forks_the_program(tmp_path: Path) -> None:
+    """A test that itself runs a compiler with the bot's functions ends all strays."""
+    prepared_program.bot("--version", cwd=tmp_path)
+    GUARD.clear()
+    prepared_program.bot("--version", cwd=tmp_path)

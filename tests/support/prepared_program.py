@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from select import select
@@ -40,14 +41,15 @@ class Server:
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _IMPORTED))},
             text=True,
-            start_new_session=True,
         )
         atexit.register(self.end)
 
     def end(self) -> None:
         """End the process, and the program if it runs."""
         if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has no group of its own yet
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait()
 
     def exit_code_of(self, request: Mapping[str, object]) -> int:

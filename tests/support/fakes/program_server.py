@@ -84,7 +84,12 @@ def prepare() -> None:
 
 
 def serve() -> None:
-    """Answer requests until the input ends."""
+    """Answer requests until the input ends.
+
+    The process leads a group, which ends with it. It stays in the session of the tests: a
+    test that runs the bot's guard ends what is in another session.
+    """
+    os.setpgrp()
     prepare()
     first = 1 + len(os.environ["PYTHONPATH"].split(os.pathsep))
     own_path = sys.path[first:]
