@@ -335,7 +335,10 @@ def compared(
         if done.returncode not in ANSWERED:
             work.say(f"{name} was not compared: exit code {done.returncode}")
             return None
-    return Compared(words[0].partition("=")[2] if words else f"{base} → {head}", out)
+    title = f"{base} → {head}"
+    if words:
+        title = f"`{words[0].partition('=')[2]}`"
+    return Compared(title, out)
 
 
 def comparisons(work: Work) -> Iterator[Compared]:
