@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from bot.core.cell_story import backends_of
 from bot.core.explanation import EARLY_CAUSES, LookedUp, PassChange, RootCause, Suspect
 from bot.core.parting import IN_LLVM
 from bot.core.report import Report
@@ -61,7 +62,7 @@ def with_suspects(
         touched: paths of the compiler that a pull request has.
         is_wanted: which root causes get suspects, such as only proved ones.
     """
-    backends = {**report.base.targets, **report.head.targets}
+    backends = backends_of(report.base.targets, report.head.targets)
     clues = dict[int, Clue]()
     for place, root in enumerate(report.root_causes):
         if len(clues) >= _MOST_CAUSES:

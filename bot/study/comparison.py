@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from bot.config.configuration import Config
+from bot.core.cell_story import backends_of
 from bot.core.comparable import other_version
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation
@@ -56,7 +57,7 @@ def reported(
             deltas,
             explanations=causes,
             changed_models=changed_models(base, head),
-            backends={**base.targets, **head.targets},
+            backends=backends_of(base.targets, head.targets),
         ),
         edits=model_edits(base, head, config.components),
     )

@@ -19,7 +19,6 @@ import ctypes
 import os
 import resource
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -28,7 +27,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from bot.errors import StrayProcess
-from bot.system.environment import scrubbed_environment
+from bot.system.starting import DEVNULL, PIPE, Child, start_child
 
 SCRIPT = """if True:
     import contextlib, os, sys
@@ -44,7 +43,6 @@ _PR_SET_CHILD_SUBREAPER = 36
 _END_SECONDS = 0.002
 # How long the kernel may take to end what was killed, or strays to outrun it
 _PATIENCE_SECONDS = 10.0
-_Child = subprocess.Popen[bytes]
 # The wait status of a child, and what it used
 Ended = tuple[int, resource.struct_rusage]
 
@@ -55,10 +53,10 @@ class Guard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.alive: set[int] = set()
-        self.process: _Child | None = None
+        self.process: Child | None = None
         self._patience_seconds = _PATIENCE_SECONDS
 
-    def begin(self, start: Callable[[], _Child]) -> _Child:
+    def begin(self, start: Callable[[], Child]) -> Child:
         """Start a child that leads its own session, which is ended with this process."""
         with self._lock:
             if sys.platform == "linux":
@@ -68,7 +66,7 @@ class Guard:
             self._tell(f"+{child.pid}\n")
             return child
 
-    def ended(self, child: _Child) -> Ended | None:
+    def ended(self, child: Child) -> Ended | None:
         """Return how the child ended; None while it runs."""
         with self._lock:
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
@@ -80,7 +78,7 @@ class Guard:
             self._tell(f"-{child.pid}\n")
             return status, usage
 
-    def end(self, child: _Child) -> Ended:
+    def end(self, child: Child) -> Ended:
         """Kill the child and its group."""
         _kill_group(child.pid)
         while (ended := self.ended(child)) is None:
@@ -144,22 +142,20 @@ class Guard:
         if self.process is not None and self._is_written(self.process, line):
             return
         # There was no keeper yet, or someone ended it.
-        self.process = subprocess.Popen(
+        self.process = start_child(
             [sys.executable, "-ISEc", SCRIPT],
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdin=PIPE,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
             cwd="/",
-            env=scrubbed_environment(),
-            start_new_session=True,
+            bufsize=0,
         )
         lines = "".join(f"+{group}\n" for group in self.alive)
         if not self._is_written(self.process, lines):
             self.process = None  # the next line starts another
 
     @staticmethod
-    def _is_written(keeper: _Child, lines: str) -> bool:
+    def _is_written(keeper: Child, lines: str) -> bool:
         """Write lines to the keeper; return False if it has ended."""
         try:
             cast("IO[bytes]", keeper.stdin).write(lines.encode())

@@ -12,7 +12,6 @@ import os
 import resource
 import select
 import signal
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -21,10 +20,10 @@ from pathlib import Path
 from typing import IO, cast
 
 from bot.system.cancel import Cancel
-from bot.system.environment import scrubbed_environment
 from bot.system.guard import GUARD, Ended
 from bot.system.memory_layout import fixed_addresses, placed
 from bot.system.pipes import Head, Keeping
+from bot.system.starting import PIPE, STDOUT, Child, start_child
 
 # Number → name; most real-time signals have none
 _SIGNALS = {signal.value: signal.name for signal in signal.Signals}
@@ -79,16 +78,15 @@ def run(
         open(stdout, "wb") if stdout else nullcontext() as sink,
     ):
 
-        def start() -> subprocess.Popen[bytes]:
+        def start() -> Child:
             with nullcontext() if layout is None else fixed_addresses():
-                return subprocess.Popen(
+                return start_child(
                     placed(argv, layout or 0),
                     stdin=source,
-                    stdout=sink or subprocess.PIPE,
-                    stderr=subprocess.PIPE if sink else subprocess.STDOUT,
+                    stdout=sink or PIPE,
+                    stderr=PIPE if sink else STDOUT,
                     cwd=cwd,
-                    env=scrubbed_environment(environment),
-                    start_new_session=True,
+                    environment=environment,
                 )
 
         child = GUARD.begin(start)
@@ -118,9 +116,7 @@ def run(
     )
 
 
-def _watch(
-    child: subprocess.Popen[bytes], head: Head, deadline: float, cancel: Cancel
-) -> Ended | None:
+def _watch(child: Child, head: Head, deadline: float, cancel: Cancel) -> Ended | None:
     """Follow the child and its pipe to their end.
 
     Returns wait status and usage; None if the deadline passed.

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import subprocess
 import time
 from collections.abc import Sequence
 from typing import IO, cast
 
 from bot.system.cancel import Cancel
-from bot.system.environment import scrubbed_environment
 from bot.system.guard import GUARD
+from bot.system.starting import DEVNULL, PIPE, start_child
 
 _POLL_SECONDS = 0.1
 _CHUNK_BYTES = 1 << 16
@@ -27,13 +26,11 @@ class Worker:
 
     def __init__(self, argv: Sequence[str]) -> None:
         self._child = GUARD.begin(
-            lambda: subprocess.Popen(
-                list(argv),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=scrubbed_environment(),
-                start_new_session=True,
+            lambda: start_child(
+                argv,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
                 umask=0o022,  # it leaves byte code beside the compiler, which others may share
             )
         )

@@ -28,7 +28,7 @@ FLOORS = {
 }
 """Folder → its floor: every import goes down, or stays inside its own folder. `core`, `system` and errors serve all."""
 OPEN_TO_ALL = {"core", "system", "errors"}
-SPAWNERS = ("bot.system.guard", "bot.system.processes", "bot.system.worker")
+SPAWNER = "bot.system.starting"
 REACHES_NETWORK = ("bot.system",)
 
 # What computes, and neither reads nor writes anything outside.
@@ -214,10 +214,10 @@ def test_errors_import_nothing_of_the_bot() -> None:
     ]
 
 
-def test_three_modules_spawn_processes() -> None:
+def test_one_module_spawns_processes() -> None:
     assert (
         offenders(
-            lambda name, imported: name not in SPAWNERS and within(imported, *SPAWNING)
+            lambda name, imported: name != SPAWNER and within(imported, *SPAWNING)
         )
         == []
     )
@@ -226,11 +226,9 @@ def test_three_modules_spawn_processes() -> None:
         for name, tree in TREES.items()
     }
     assert {
-        name: spawned
-        for name, spawned in calls.items()
-        if spawned and name not in SPAWNERS
+        name: spawned for name, spawned in calls.items() if spawned and name != SPAWNER
     } == {}
-    assert all("subprocess" in IMPORTS[name] for name in SPAWNERS)
+    assert "subprocess" in IMPORTS[SPAWNER]
 
 
 def test_only_the_system_reaches_the_network() -> None:
