@@ -620,8 +620,8 @@ def test_releases_of_a_package_with_metrics_of_its_own(
     printed = bot(
         tmp_path,
         "bisect",
-        "1.1",
-        "1.2",
+        "1.0",
+        "1.3",
         "--metric",
         "peak_bytes",
         *cell,

@@ -175,9 +175,7 @@ DAMAGED = {
         flips=5,
         rounds=500,
     ),
-    "code object": Damaged(
-        read=CODE_OBJECT.read, data=HSACO, cuts=len(HSACO), flips=7, rounds=500
-    ),
+    "code object": Damaged(CODE_OBJECT.read, HSACO, len(HSACO), 21),
     "VM module": Damaged(VM_MODULE.read, VM, 4 + int.from_bytes(VM[:4], "little"), 21),
     "SPIR-V": Damaged(SPIRV.read, WORDS, len(WORDS) * 0.7, 21),
     "PTX": Damaged(PTX.read, KERNEL_TEXT, len(KERNEL_TEXT) * 0.8, 0),

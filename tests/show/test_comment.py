@@ -496,22 +496,14 @@ def test_explanations_give_way_first() -> None:
     assert "Not explained: " in text, "causes stay"
 
 
-def assert_explanations_are_harmless(report: Report) -> None:
+@pytest.mark.parametrize("word", make.HOSTILE)
+def test_the_words_of_an_explanation_are_harmless(word: str) -> None:
+    report = make.explained(make.many(), word)
     text = render_comment(report)
     assert_sound(report, text)
     assert_harmless(text)
     assert "<summary>Why: " in text
     assert_harmless(render_summary(report))
-
-
-@pytest.mark.parametrize("word", make.HOSTILE)
-def test_the_words_of_an_explanation_are_harmless(word: str) -> None:
-    assert_explanations_are_harmless(make.explained(make.small(), word))
-
-
-def test_all_words_in_the_explanations_of_one_large_report_are_harmless() -> None:
-    """Its builds take the words in turn."""
-    assert_explanations_are_harmless(make.explained(make.many(), *make.HOSTILE))
 
 
 # The job summary: the comment with more room.

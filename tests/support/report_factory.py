@@ -6,7 +6,6 @@ import hashlib
 import random
 from collections.abc import Callable, Mapping
 from functools import cache
-from itertools import cycle
 from typing import Any
 
 from replacing import replace
@@ -741,11 +740,10 @@ def family(word: str = "") -> Family:
     )
 
 
-def explained(report: Report, *words: str) -> Report:
+def explained(report: Report, word: str = "") -> Report:
     """The report with a story for every changed and every newly broken cell that was measured.
 
-    One is not known. The text of a model or compiler is one of the words; each cell
-    takes the next word.
+    One is not known. `word`: the text of a model or compiler.
     """
     base_cells, head_cells = (
         {cell.key: cell for cell in side.cells} for side in (report.base, report.head)
@@ -770,17 +768,15 @@ def explained(report: Report, *words: str) -> Report:
         None,
         "packaging",
     )
-    word_of = dict(zip(keys, cycle(words or ("",)), strict=False))
     stories = {
-        key: explanation(causes[index % len(causes)], 4 + index % 9, word_of[key])
+        key: explanation(causes[index % len(causes)], 4 + index % 9, word)
         for index, key in enumerate(keys)
     }
 
     def with_family(delta: CellDelta) -> CellDelta:
-        if delta.key not in word_of or delta.head is None:
+        if delta.key not in stories or delta.head is None:
             return delta
-        families = (family(word_of[delta.key]),)
-        head = replace(delta.head, program=Program(), families=families)
+        head = replace(delta.head, program=Program(), families=(family(word),))
         return replace(delta, head=head)
 
     deltas = tuple(map(with_family, report.deltas))
