@@ -24,7 +24,7 @@ from evidence_work import ANSWERED, CACHE_LIMIT, PAIR, Section, Work, alone
 from places import ROOT
 
 from bot.config.configuration import load_config
-from bot.core.cell_story import backends_of
+from bot.core.backends import backends_of
 from bot.core.explanation import DispatchDelta, moved_bytes
 from bot.core.ladder import CONFIGURATION, MLIR
 from bot.core.proof import NOT_TRIED, PROVED, REFUTED, STATUSES

@@ -64,6 +64,7 @@ def run(arguments: Arguments) -> int:
     from bot.study.reproducing import commands_here
     from bot.study.run_times import run_times
     from bot.study.tracing import traced
+    from bot.study.trying_flags import tried_flags
 
     request = request_of(arguments, specs)
     if arguments.head_config:
@@ -79,7 +80,9 @@ def run(arguments: Arguments) -> int:
         texts=work.texts,
     )
     report = structs.replace(
-        report, changed_defaults=changed_defaults(plans, sides, work)
+        report,
+        changed_flags=tried_flags(plans, report, work),
+        changed_defaults=changed_defaults(plans, sides, work),
     )
     if arguments.run_failing or work.config.run == "failing":
         ran = run_times(plans, sides=sides, report=report, work=work)

@@ -6,6 +6,7 @@ it, such as a plugin's, is measured as far as its output can be read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from bot.core.record import Small
@@ -71,3 +72,28 @@ BACKEND_BY_NAME: dict[str, Backend] = {backend.name: backend for backend in BACK
 def backend_of(name: str) -> Backend:
     """Return the row of a backend; an empty row if the table has none."""
     return BACKEND_BY_NAME.get(name) or Backend(name)
+
+
+_OPTION_BEGINNINGS = {
+    "--iree-llvmcpu-": "llvm-cpu",
+    "--iree-cuda-": NVIDIA,
+    "--iree-hip-": AMD,
+    "--iree-rocm-": AMD,
+    "--iree-vulkan-": "vulkan-spirv",
+    "--iree-metal-": "metal-spirv",
+    "--iree-vmvx-": "vmvx",
+}
+"""How the compiler options of one backend begin."""
+
+
+def backend_of_option(option: str) -> str | None:
+    """Return the only backend that an option is for; None if it is for any."""
+    for beginning, backend in _OPTION_BEGINNINGS.items():
+        if option.startswith(beginning):
+            return backend
+    return None
+
+
+def backends_of(base: Mapping[str, str], head: Mapping[str, str]) -> dict[str, str]:
+    """Return target → its backend, for the targets of both sides."""
+    return {**base, **head}

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from bot.core.backends import backends_of
 from bot.core.delta import CellDelta, MetricDelta
 from bot.core.explanation import Explanation, RootCause, Tally
 from bot.core.findings import Finding
@@ -157,11 +158,6 @@ def _build_cause(root: RootCause) -> BuildCause:
         proof=root.proof,
         parts=root.parts,
     )
-
-
-def backends_of(base: Mapping[str, str], head: Mapping[str, str]) -> dict[str, str]:
-    """Return target → its backend, for the targets of both sides."""
-    return {**base, **head}
 
 
 def causes_by_build(

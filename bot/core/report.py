@@ -8,6 +8,7 @@ from bot.core.defaults import TriedDefault
 from bot.core.delta import CellDelta
 from bot.core.explanation import Explanation, RootCause
 from bot.core.findings import Verdict
+from bot.core.flag_changes import TriedFlag
 from bot.core.record import Count, Record, Small, always
 from bot.core.run_times import RunTimes
 from bot.core.snapshot import CellKey, ModelEdit, Snapshot
@@ -61,6 +62,8 @@ class Report(Small, frozen=True):
     # the models whose text changed, and those that one side alone has
     edits: tuple[ModelEdit, ...] = ()
     adoption: Adoption | None = None  # None if base has a configuration
+    # flags in which the sides differ, with their experiments
+    changed_flags: tuple[TriedFlag, ...] = ()
     # changed defaults of compiler options; empty if no compiler could report them
     changed_defaults: tuple[TriedDefault, ...] = ()
     # run times of the builds that fail the check; None if they were not asked for

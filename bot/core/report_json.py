@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from bot.core.backends import backends_of
 from bot.core.cell_story import (
     Both,
     BuildCause,
     ReportIndex,
-    backends_of,
     causes_by_build,
     findings_by_build,
     runs_by_build,
@@ -26,6 +26,7 @@ from bot.core.explanation import (
     Tally,
 )
 from bot.core.findings import Finding, Level
+from bot.core.flag_changes import TriedFlags
 from bot.core.json_text import decoded, filled, lines, require_schema
 from bot.core.metrics import METRIC_IDS, Metric, own_metrics
 from bot.core.program import Family
@@ -73,6 +74,7 @@ def report_lines(report: Report) -> Iterator[bytes]:
         "notes": notes,
         **filled(
             adoption=report.adoption,
+            changed_flags=report.changed_flags,
             changed_defaults=report.changed_defaults,
             run_times=report.run_times,
         ),
@@ -340,6 +342,7 @@ class ReportRow(msgspec.Struct, frozen=True):
     cells: tuple[ReportCellRow, ...]
     root_causes: tuple[RootRow, ...] = ()
     adoption: Adoption | None = None
+    changed_flags: TriedFlags = ()
     changed_defaults: TriedDefaults = ()
     run_times: RunTimes | None = None
 

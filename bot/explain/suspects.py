@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bot.core.cell_story import backends_of
+from bot.core.backends import backends_of
 from bot.core.explanation import EARLY_CAUSES, LookedUp, PassChange, RootCause, Suspect
 from bot.core.parting import IN_LLVM
 from bot.core.report import Report

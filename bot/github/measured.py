@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from bot.core.defaults import TriedDefaults
+from bot.core.flag_changes import TriedFlags
 from bot.core.json_text import canonical, decoded, require_schema
 from bot.core.record import Record, always
 from bot.core.report import Baseline
@@ -76,6 +77,8 @@ class Measured(Record, frozen=True, omit_defaults=True):
     # stored base; empty without one
     digest: str = ""
     standing: str = ""  # of a push: why nothing was measured; empty where something was
+    # differences of flags, with the experiments that head's compiler made
+    changed_flags: TriedFlags = ()
     # of compiler options, where both compilers were there
     changed_defaults: TriedDefaults = ()
     # of the builds that fail the check; None where nobody asked to run artifacts

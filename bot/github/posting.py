@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from bot.config.configuration import Config
 from bot.core.context import WorkflowRun
-from bot.core.defaults import TriedDefaults
+from bot.core.flag_changes import with_trials
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot
 from bot.errors import BotError, InputError, Interrupted, UsageError
@@ -28,7 +28,14 @@ from bot.github.configurations import configuration_of, named_from_top, workspac
 from bot.github.delivering import deliver, failure_delivered
 from bot.github.destination import Destination
 from bot.github.measured import FILE as MEASURED
-from bot.github.measured import TEXTS, decode, failure_of, snapshot_of, texts_of
+from bot.github.measured import (
+    TEXTS,
+    Measured,
+    decode,
+    failure_of,
+    snapshot_of,
+    texts_of,
+)
 from bot.github.missing_pin import missing_pin
 from bot.github.repository import (
     artifacts,
@@ -118,7 +125,7 @@ def post(services: Services) -> int:
     if run.conclusion != "success":
         reason = f"the run ended with {run.conclusion.replace('_', ' ')}"
     with failure_delivered(services, without_result, reason):
-        sides, texts, changed_defaults = _snapshots(hub, run, config)
+        sides, texts, measured_there = _snapshots(hub, run, config)
         about, onto = _merged_onto(hub, pulls, sides[1].source.sha or "")
     measured = dataclasses.replace(
         to(about), merge_sha=sides[1].source.sha or "", base_sha=onto
@@ -134,7 +141,13 @@ def post(services: Services) -> int:
             texts=texts,
         )
         if report.base.compiler.digest:
-            report = replace(report, changed_defaults=changed_defaults)
+            report = replace(
+                report,
+                changed_flags=with_trials(
+                    report.changed_flags, measured_there.changed_flags
+                ),
+                changed_defaults=measured_there.changed_defaults,
+            )
         return deliver(report, services, measured)
 
 
@@ -281,8 +294,8 @@ def _merged_onto(
 
 def _snapshots(
     hub: Hub, run: WorkflowRun, config: Config
-) -> tuple[tuple[Snapshot, Snapshot], Texts, TriedDefaults]:
-    """Return the two sides, the IR that the report quotes, and the changed defaults."""
+) -> tuple[tuple[Snapshot, Snapshot], Texts, Measured]:
+    """Return the two sides, the IR that the report quotes, and what else was measured."""
     run_id = run.id
     name = f"code-size-measured-{config.report_id}-{run.workflow}"
     matching = []
@@ -308,12 +321,11 @@ def _snapshots(
         )
     files = read_zip(download(hub, newest.id, LIMIT_BYTES), names=_FILES)
 
-    changed_defaults: TriedDefaults = ()
+    measured = Measured()
     if MEASURED in files:
         measured = decode(files[MEASURED], f"artifact {MEASURED}")
         if measured.failure:
             raise failure_of(measured.failure)
-        changed_defaults = measured.changed_defaults
 
     def read(file: str) -> Snapshot:
         if file not in files:
@@ -326,4 +338,4 @@ def _snapshots(
         texts = texts_of(files[TEXTS])
     else:
         texts = no_texts
-    return (read("base.json"), read("head.json")), texts, changed_defaults
+    return (read("base.json"), read("head.json")), texts, measured

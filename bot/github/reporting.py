@@ -14,6 +14,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from bot.config.configuration import Config
+from bot.core.flag_changes import with_trials
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.snapshot import Snapshot
 from bot.errors import BotError, InputError, Interrupted, UsageError
@@ -156,6 +157,7 @@ def _judged(
     final = structs.replace(
         final,
         notes=notes,
+        changed_flags=with_trials(final.changed_flags, measured.changed_flags),
         changed_defaults=measured.changed_defaults,
         run_times=measured.run_times,
     )

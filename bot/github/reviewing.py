@@ -41,6 +41,7 @@ from bot.study.run_times import failing_builds, run_times
 from bot.study.side_plan import SidePlan
 from bot.study.snapshot_files import load_snapshot
 from bot.study.tracing import traced
+from bot.study.trying_flags import tried_flags
 
 
 def review(services: Services) -> int:
@@ -159,7 +160,11 @@ def _compared(
     base_notes = (*base_side.notes, *ir_notes)
     notes = [*base_notes, *report.notes, *changed_thresholds(services, base, head)]
     report = structs.replace(
-        report, notes=tuple(notes), broke=base_side.broke, changed_defaults=defaults
+        report,
+        notes=tuple(notes),
+        broke=base_side.broke,
+        changed_flags=tried_flags(plans_here, report, work),
+        changed_defaults=defaults,
     )
     if rules.run == "failing" and "base" in sides:
         ran = _run_times(
@@ -177,6 +182,7 @@ def _compared(
         unread=base_side.unread,
         broke=base_side.broke,
         digest=base_side.digest,
+        changed_flags=report.changed_flags,
         changed_defaults=defaults,
         run_times=report.run_times,
     )

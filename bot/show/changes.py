@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 
-from bot.core.delta import CellDelta
 from bot.core.explanation import UNATTRIBUTED
-from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.flag_changes import REORDERED, FlagChange, flag_change
 from bot.core.report import Report
-from bot.core.snapshot import UNLISTED, Cell, CellKey, CompilerInfo, ModelEdit, titled
+from bot.core.snapshot import UNLISTED, CellKey, CompilerInfo, ModelEdit, titled
 from bot.core.spec import RESOLVED, release_in
-from bot.show.blocks import Phrase, code, name_cell, phrase, some
+from bot.show.blocks import Phrase, Span, code, name_cell, phrase, some
 from bot.show.escape import clean, clip
-from bot.show.facts import NAME_LIMIT, Facts, cells_phrase, is_over
+from bot.show.facts import NAME_LIMIT, Facts, cells_phrase
 from bot.show.filters import plural, signed
 
 _FLAG_CHARS = 100
 _FEW = 3
 _FLAGS = 4
-FlagChange = tuple[tuple[str, str], ...]
-"""Each removed flag and the added flag in its place; either is empty if missing."""
-_REORDERED: FlagChange = (("", ""),)
-_QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
-"""Characters that a shell reads differently from `str.split`.
-
-Nearly no command has any of them, and shlex is slow.
-"""
 
 
 def changes(facts: Facts) -> tuple[Phrase, ...]:
@@ -106,7 +93,7 @@ def _flags(facts: Facts) -> Iterator[Phrase]:
     """
     groups: dict[FlagChange, list[CellKey]] = {}
     for delta in facts.report.deltas:
-        change = _flag_change(delta)
+        change = flag_change(delta)
         if change is not None:
             groups.setdefault(change, []).append(delta.key)
     different = [(change, keys) for change, keys in groups.items() if change]
@@ -114,77 +101,18 @@ def _flags(facts: Facts) -> Iterator[Phrase]:
         where: Phrase = ()
         if len(groups) > 1:
             where = phrase(" for ", cells_phrase(facts, keys, _FEW))
-        yield phrase(_flag_words(change), where)
+        yield phrase(flag_words(change), where)
     if len(different) > _FLAGS:
         yield phrase(f"{plural(len(different) - _FLAGS, 'more difference')} of flags")
 
 
-def _flag_change(delta: CellDelta) -> FlagChange | None:
-    """Return the removed and added flags; None if a side's command cannot be read.
-
-    A value replaces another one if its option occurs once on each side. If an option
-    occurs several times, it is not known which value replaces which.
-    """
-    base_flags = _flags_of(delta.base)
-    head_flags = _flags_of(delta.head)
-    if base_flags is None or head_flags is None:
-        return None
-    if base_flags == head_flags:
-        return ()
-    went = Counter(base_flags) - Counter(head_flags)
-    came = Counter(head_flags) - Counter(base_flags)
-    base_options = Counter(map(_option, base_flags))
-    head_options = Counter(map(_option, head_flags))
-    new_flags = {}
-    for flag in came:
-        option = _option(flag)
-        if base_options[option] == head_options[option] == 1:
-            new_flags[option] = flag
-    pairs = [(flag, new_flags.get(_option(flag), "")) for flag in went.elements()]
-    for flag in came.elements():
-        if _option(flag) not in new_flags:
-            pairs.append(("", flag))
-    return tuple(pairs) or _REORDERED
-
-
-def _option(flag: str) -> str:
-    return flag.partition("=")[0]
-
-
-def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
-    """Return the flags of a build's command.
-
-    Where the stack gate refused a build, the bot itself added the flag that lifts the
-    limit, so this flag is left out. None without a command that can be read.
-    """
-    flags = _flags_in(cell.command) if cell else None
-    if flags is None or not is_over(cell):
-        return flags
-    return tuple(flag for flag in flags if flag != LIFTED_LIMIT_FLAG)
-
-
-@lru_cache(maxsize=1)
-def _flags_in(command: str) -> tuple[str, ...] | None:
-    """Return the flags in a command; remembered, as both sides often have the same."""
-    try:
-        if _QUOTED.search(command):
-            arguments = shlex.split(command)
-        else:
-            arguments = command.split()
-    except ValueError:
-        return None
-    if not arguments:
-        return None
-    return tuple(argument for argument in arguments if argument.startswith("--"))
-
-
-def _flag_words(change: FlagChange) -> Phrase:
+def flag_words(change: FlagChange) -> Phrase:
     """Return ``flag `--cpu=v3` → `v4` ``, or ``flag `--x` added``."""
-    if change == _REORDERED:
+    if change == REORDERED:
         return phrase("flags in another order")
     parts = list[Phrase]()
     for old, new in change:
-        flag = code(clip(old or new, _FLAG_CHARS))
+        flag = flag_code(old or new)
         if old and new:
             value = clip(new.partition("=")[2] or new, _FLAG_CHARS)
             parts.append(phrase(flag, " → ", code(value)))
@@ -192,6 +120,11 @@ def _flag_words(change: FlagChange) -> Phrase:
             parts.append(phrase(flag, " added" if new else " removed"))
     noun = "flag " if len(parts) == 1 else "flags "
     return phrase(noun, some(parts[:_FLAGS], len(parts)))
+
+
+def flag_code(flag: str) -> Span:
+    """Return a flag as code, clipped."""
+    return code(clip(flag, _FLAG_CHARS))
 
 
 def _models(report: Report) -> Iterator[Phrase]:

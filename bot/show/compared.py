@@ -35,6 +35,7 @@ from bot.show.defaults import tried_lines
 from bot.show.escape import clean, clip
 from bot.show.facts import VALUE_LIMIT, Facts, notes, worst_first
 from bot.show.filters import plural
+from bot.show.tried_flags import tried_flag_lines
 from bot.show.views import View
 
 _COMMAND_LIMIT = 2_000
@@ -87,6 +88,7 @@ def compared(facts: Facts, view: View) -> Fold:
     remarks = List(listed(notes(report), "note"))
     if view.every:  # a page has the notes above
         remarks = List(Listing())
+    flags = tried_flag_lines(report.changed_flags)
     defaults = []
     for line in tried_lines(report.changed_defaults):
         defaults.append(clip(clean(line), VALUE_LIMIT))
@@ -96,6 +98,7 @@ def compared(facts: Facts, view: View) -> Fold:
             Table(("", "base", "head"), listed(rows, "row"), numbers_from=3),
             Sentence(baseline_words(report)),
             bounded(remarks, Rank.LINE, view.failures),
+            bounded(List(listed(flags, "changed flag")), Rank.LINE),
             bounded(List(listed(map(phrase, defaults), "changed default")), Rank.LINE),
         ),
         name="compared",

@@ -50,6 +50,7 @@ from bot.show.filters import change, plural, sides, signed
 from bot.show.proofs import proof_line, root_proof_words
 from bot.show.renderers import print_blocks
 from bot.show.run_times import run_paragraph
+from bot.show.tried_flags import tried_flag_lines
 from bot.show.why import (
     DispatchLine,
     cause_words,
@@ -88,6 +89,8 @@ def explain(
         blocks += _findings(story)
         blocks.append(Sentence(run_paragraph(story)))
         blocks += _cell(report, story)
+        for words in tried_flag_lines(report.changed_flags):
+            blocks.append(Sentence(words))
         for line in tried_lines(report.changed_defaults):
             blocks.append(Sentence(clean(line)))
     else:

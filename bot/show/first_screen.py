@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from bot.core.report import Adoption
+from bot.core.report import Adoption, Report
 from bot.show.acceptances import accepted_words, grown_words
 from bot.show.alarm_rows import UNCONFIRMED
 from bot.show.alarm_table import alarm_table
@@ -42,9 +42,11 @@ from bot.show.next_step import next_block
 from bot.show.root_causes import leading, root_lines, unexplained_words
 from bot.show.run_times import NO_ROWS, RunRows, run_notes, run_rows
 from bot.show.totals import everything
+from bot.show.tried_flags import is_only_flag, tried_flag_words
 from bot.show.views import View
 
 _BROKE_CHARS = 1_000
+_FLAGS = 4  # tried flags above the fold
 _NOTES = 2  # that a comment shows
 _LEADING = 4  # causes of a page that are above the fold with the others
 
@@ -109,6 +111,8 @@ def changes_block(facts: Facts) -> Fold:
         differences = joined(changes(facts), " | ")
         nothing = "nothing: both sides have the same compiler, flags and models"
         result = phrase(strong("What changed:"), " ", differences or nothing)
+        if is_only_flag(report.changed_flags):
+            result = phrase(result, ", and nothing else")
     untrusted = (
         "Measured by the pull request's own workflow run; this report cannot check its"
         " numbers."
@@ -116,12 +120,22 @@ def changes_block(facts: Facts) -> Fold:
     return section(
         "",
         Sentence(result),
+        *_tried_flags(report),
         Sentence(
             baseline_words(report) if report.baseline.distance else (), small=True
         ),
         Sentence(untrusted if report.untrusted else "", small=True),
         name="adoption" if report.adoption else "changes",
     )
+
+
+def _tried_flags(report: Report) -> Iterator[Block]:
+    """Yield what experiments say of the flags that differ; nothing without any."""
+    tried = [row for row in report.changed_flags if row.tried.is_experiment]
+    if tried:
+        lines = map(tried_flag_words, tried[:_FLAGS])
+        yield Sentence(phrase(strong("Tried on head, one flag at a time:")))
+        yield List(listing(lines, len(tried), "flag"))
 
 
 def _adoption_words(adoption: Adoption) -> Phrase:

@@ -206,9 +206,25 @@ def _named(knobs: tuple[str, ...]) -> str:
 def _effect(restored_bytes: int, moved_bytes: int, knobs: int, noun: str) -> str:
     """Return the effect of base's values.
 
-    Both arguments are amounts of bytes; negative is the wrong direction.
+    Both numbers of bytes are amounts; negative is the wrong direction.
     """
-    values = f"with base's {'value' if knobs == 1 else 'values'}"
+    values = "with base's values"
+    if knobs == 1:
+        values = "with base's value"
+    return undone_words(values, restored_bytes, moved_bytes=moved_bytes, noun=noun)
+
+
+def undone_words(
+    values: str, restored_bytes: int, *, moved_bytes: int, noun: str
+) -> str:
+    """Return what an experiment undoes: `with base's value 99 % of the growth disappears`.
+
+    Both numbers of bytes are amounts; negative is the wrong direction.
+
+    Args:
+        values: what the experiment does, such as `with base's value`.
+        noun: what moved, such as `growth`.
+    """
     if restored_bytes == 0:
         return f"{values} none of the {noun} disappears"
     if restored_bytes < 0:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from bot.compiler.defaults import kept_defaults
 from bot.compiler.iree import Iree
+from bot.core.backends import backend_of_option
 from bot.core.defaults import (
     MOST_CHANGED,
     DefaultChange,
@@ -37,24 +38,6 @@ MOST_COMPILES = 20
 """Compiles of all experiments with changed defaults together."""
 _PROOF_COMPILES = 2
 _BOOLEANS = ("true", "false")
-_BACKENDS = {
-    "--iree-llvmcpu-": "llvm-cpu",
-    "--iree-cuda-": "cuda",
-    "--iree-hip-": "rocm",
-    "--iree-rocm-": "rocm",
-    "--iree-vulkan-": "vulkan-spirv",
-    "--iree-metal-": "metal-spirv",
-    "--iree-vmvx-": "vmvx",
-}
-"""How the options of one target backend begin."""
-
-
-def _backend_of(option: str) -> str | None:
-    """Return the only backend that an option is for; None if it is for any."""
-    for beginning, backend in _BACKENDS.items():
-        if option.startswith(beginning):
-            return backend
-    return None
 
 
 def changed_defaults(
@@ -177,10 +160,10 @@ class _Trials:
 
     def _chosen(self, option: str) -> Moved | None:
         """Return the largest dispatch whose backend the option is for."""
-        backend_of_option = _backend_of(option)
+        backend = backend_of_option(option)
         backends = {**self.sides["base"].targets, **self.sides["head"].targets}
         for key, delta in self.moved:
-            if backend_of_option in (None, backends.get(key.target)):
+            if backend in (None, backends.get(key.target)):
                 return key, delta
         return None
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from msgspec import structs
 
 from bot.config.configuration import Config
-from bot.core.cell_story import backends_of
+from bot.core.backends import backends_of
 from bot.core.comparable import other_version
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation
 from bot.core.findings import VerdictStatus, status_of
+from bot.core.flag_changes import proved_alone
 from bot.core.policy import judge
 from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
@@ -60,6 +61,7 @@ def reported(
             backends=backends_of(base.targets, head.targets),
         ),
         edits=model_edits(base, head, config.components),
+        changed_flags=proved_alone(base, head, deltas),
     )
 
 

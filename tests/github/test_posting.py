@@ -116,6 +116,19 @@ def test_the_changed_defaults_of_a_fork_are_in_its_report(stage: Stage) -> None:
     assert "<b>" not in stage.body
 
 
+def test_a_fork_cannot_make_up_a_flag_that_differs(stage: Stage) -> None:
+    stage.save(side(BASE))
+    tried = {"status": "proved", "moved_bytes": 100, "restored_bytes": 100}
+    row = {"removed": "", "added": "--made-up", "tried": tried}
+    measured = {"schema": "code-size-measured/1", "changed_flags": [row]}
+    stage.upload(
+        sides(side(BASE), side(MERGE, 2_000_000), measured_json=json.dumps(measured))
+    )
+    ran = stage.post()
+    assert (ran.code, ran.error, ran.report.changed_flags) == (0, "", ())
+    assert "--made-up" not in stage.body
+
+
 def test_a_changed_default_that_is_no_option_is_refused(stage: Stage) -> None:
     measured = with_defaults(tried_default("[click](https://evil.example)"))
     stage.upload(sides(side(BASE), side(MERGE), measured_json=measured))
