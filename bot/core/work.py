@@ -9,6 +9,9 @@ common machine. The formulas were fitted to IREE 3.11.0 to 3.13.0.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from bot.core.backends import AMD, NVIDIA
 from bot.core.snapshot import Cell, Dispatch
 
 _KIB = 1024
@@ -20,9 +23,7 @@ _PER_TRACE = 500
 _PER_TRACED_KIB = 140
 COMPILES_OF_LADDER = 10
 """So many compiles of one dispatch a ladder takes in one order."""
-_PER_LADDER = 900
-_PER_LADDER_KIB = 60
-_BOTH_ORDERS_TENTHS = 16
+_BOTH_ORDERS_TENTHS = 14
 _LADDERS_PER_STORED_IR = 2  # the IR of one side is half of a ladder
 
 
@@ -57,19 +58,42 @@ def trace_work(row: Dispatch) -> int:
     return _PER_TRACE + _PER_TRACED_KIB * (row.code_bytes or 0) // _KIB
 
 
-def ladder_work(base: Dispatch, head: Dispatch, *, both_orders: bool) -> int:
-    """Return the work of a ladder: 10 compiles of one dispatch, and 16 for both orders.
+class _LadderRate(NamedTuple):
+    """The work of a ladder: a fixed part, and one for each KiB of code."""
 
-    Measured from 3.11.0 to 3.12.0, in CPU time beside that of compiles, of base first
-    alone: 600 to 900 units for 1 to 6 KB of code, and 1,750 to 2,700 for 31 KB.
-    """
+    fixed: int
+    per_kib: int
+
+
+_MACHINE_CODE = _LadderRate(fixed=800, per_kib=60)
+_WITHOUT_LLVM = _LadderRate(fixed=450, per_kib=25)
+_LADDER_RATES = {
+    AMD: _LadderRate(fixed=1_000, per_kib=100),
+    NVIDIA: _LadderRate(fixed=500, per_kib=25),
+    "metal-spirv": _WITHOUT_LLVM,
+    "vmvx": _WITHOUT_LLVM,
+    "vmvx-inline": _WITHOUT_LLVM,
+    "vulkan-spirv": _WITHOUT_LLVM,
+}
+"""Backend → its rate; any other backend has that of machine code.
+
+Measured from 3.9.0 to 3.12.0, base first alone, in CPU time beside other compiles:
+6 to 10 ladders of each target of the suite.
+"""
+
+
+def ladder_work(
+    base: Dispatch, head: Dispatch, backend: str, *, both_orders: bool
+) -> int:
+    """Return the work of a ladder: 10 compiles of one dispatch, and 14 for both orders."""
     code_bytes = max(base.code_bytes or 0, head.code_bytes or 0)
-    work = _PER_LADDER + _PER_LADDER_KIB * code_bytes // _KIB
+    rate = _LADDER_RATES.get(backend, _MACHINE_CODE)
+    work = rate.fixed + rate.per_kib * code_bytes // _KIB
     if both_orders:
         return work * _BOTH_ORDERS_TENTHS // 10
     return work
 
 
-def stored_ir_work(row: Dispatch) -> int:
+def stored_ir_work(row: Dispatch, backend: str) -> int:
     """Return the work of storing a dispatch's IR: base's half of a ladder."""
-    return ladder_work(row, row, both_orders=False) // _LADDERS_PER_STORED_IR
+    return ladder_work(row, row, backend, both_orders=False) // _LADDERS_PER_STORED_IR

@@ -26,6 +26,8 @@ LOCAL = (  # Without aliases a piece of the text can be moved to another text.
     "--mlir-print-local-scope"
 )
 
+_SPLITTING = "--split-input-file"
+_SPLIT = "// -----"
 _VARIANT = re.compile(r"hal\.executable\.variant\b")
 _MODULE = re.compile(r"builtin\.module( attributes \{[^\n]*\})? \{\n")
 _GENERIC_VARIANT = re.compile(r'"hal\.executable\.variant"')
@@ -125,6 +127,24 @@ def printed(
     """Return the text as the compiler's own `iree-opt` prints it, without aliases."""
     options = (GENERIC, LOCAL) if is_generic else (LOCAL,)
     return optimized(setup, text, options)
+
+
+def printed_all(
+    setup: CompileSetup, texts: Sequence[str], *, is_generic: bool = False
+) -> list[str | Failure]:
+    """Return what `printed` returns for each text.
+
+    One run of `iree-opt` prints them all. If it cannot read one of them, each gets a
+    run of its own.
+    """
+    if len(texts) > 1:
+        options = (GENERIC, LOCAL) if is_generic else (LOCAL,)
+        whole = optimized(setup, f"\n{_SPLIT}\n".join(texts), (*options, _SPLITTING))
+        if isinstance(whole, str):
+            pieces = whole.split(f"{_SPLIT}\n")
+            if len(pieces) == len(texts):
+                return list(pieces)
+    return [printed(setup, text, is_generic=is_generic) for text in texts]
 
 
 def compile_foreign(

@@ -23,7 +23,13 @@ from bot.study.compiling_alone import (
     compile_from,
     compile_with_bitcode,
 )
-from bot.study.foreign_ir import NamedText, compile_foreign, printed, transplanted
+from bot.study.foreign_ir import (
+    LOCAL,
+    NamedText,
+    compile_foreign,
+    printed_all,
+    transplanted,
+)
 from bot.system.files import temporary_directory
 
 
@@ -47,10 +53,18 @@ class LadderSide:
         return self.at(CONFIGURATIONS)
 
     def at(self, phase: str) -> str | Failure:
-        """Return the IR of its executable at a later phase, or why there is none."""
+        """Return the IR of its executable at a later phase, without aliases.
+
+        If there is none, return why.
+        """
         if isinstance(self.source, Failure):
             return self.source
-        options = (f"--compile-from={SOURCES}", f"--compile-to={phase}", UNTHREADED)
+        options = (
+            f"--compile-from={SOURCES}",
+            f"--compile-to={phase}",
+            LOCAL,
+            UNTHREADED,
+        )
         with temporary_directory("phase-", self.setup.session.scratch) as directory:
             path = directory / "source.mlir"
             path.write_text(self.source, encoding="utf-8")
@@ -63,7 +77,9 @@ class _Measured:
     """The values that both orders need of one side."""
 
     side: LadderSide
-    texts: Mapping[str, str | Failure]  # at every phase
+    # texts, generics: the IR at every phase without aliases, and in the generic form
+    texts: Mapping[str, str | Failure]
+    generics: Mapping[str, str | Failure]
     end: AloneCode | Failure  # compiled alone
     linker_flags: tuple[str, ...] | None  # None if llvm-cpu does not compile it
     bitcode: bytes | Failure
@@ -152,15 +168,17 @@ def _measured(side: LadderSide) -> _Measured:
         return _Measured(
             side=side,
             texts=dict.fromkeys(PHASES, source),
+            generics=dict.fromkeys(PHASES, source),
             end=source,
             linker_flags=None,
             bitcode=source,
         )
     texts = {
         SOURCES: source,
-        CONFIGURATIONS: _without_aliases(side, side.configured),
-        TARGETS: _without_aliases(side, side.at(TARGETS)),
+        CONFIGURATIONS: side.configured,
+        TARGETS: side.at(TARGETS),
     }
+    generics = _generic(side, texts)
     flags = linker_flags(source)
     name = side.row.name
     if flags is None:
@@ -170,6 +188,7 @@ def _measured(side: LadderSide) -> _Measured:
         return _Measured(
             side=side,
             texts=texts,
+            generics=generics,
             end=end,
             linker_flags=None,
             bitcode=Failure("read", "the target has no bitcode"),
@@ -178,14 +197,28 @@ def _measured(side: LadderSide) -> _Measured:
         side.setup, argv=side.argv, text=source, entry_point=name
     )
     return _Measured(
-        side=side, texts=texts, end=end, linker_flags=flags, bitcode=bitcode
+        side=side,
+        texts=texts,
+        generics=generics,
+        end=end,
+        linker_flags=flags,
+        bitcode=bitcode,
     )
 
 
-def _without_aliases(side: LadderSide, text: str | Failure) -> str | Failure:
-    if isinstance(text, Failure):
-        return text
-    return printed(side.setup, text)
+def _generic(
+    side: LadderSide, texts: Mapping[str, str | Failure]
+) -> dict[str, str | Failure]:
+    """Return the IR of each phase in the generic form.
+
+    A phase whose IR is not known keeps its failure.
+    """
+    known = {}
+    for phase, text in texts.items():
+        if not isinstance(text, Failure):
+            known[phase] = text
+    printed = printed_all(side.setup, list(known.values()), is_generic=True)
+    return {**texts, **dict(zip(known, printed, strict=True))}
 
 
 def _end(measured: _Measured) -> Rung:
@@ -230,7 +263,7 @@ def _first(measured: _Measured) -> FirstSide:
         if isinstance(text, Failure):
             texts[phase] = text
             continue
-        generic = printed(setup, text, is_generic=True)
+        generic = measured.generics[phase]
         if isinstance(generic, Failure):
             texts[phase] = generic
         else:
@@ -292,19 +325,23 @@ def _foreign_code(
         return second_text
     side = second.side
     receiving = NamedText(side.row.name, second_text)
-    if _is_same_ir(side, receiving, foreign):
+    if _is_same_ir(receiving, second.generics[phase], foreign):
         return second.end
     return compile_foreign(
         side.setup, argv=side.argv, own_text=receiving, foreign=foreign, phase=phase
     )
 
 
-def _is_same_ir(side: LadderSide, own_text: NamedText, foreign: NamedText) -> bool:
+def _is_same_ir(
+    own_text: NamedText, generic: str | Failure, foreign: NamedText
+) -> bool:
     """Return whether both sides have the same IR at a phase.
 
     One compile is then enough for both.
+
+    Args:
+        generic: the own text in the generic form.
     """
-    generic = printed(side.setup, own_text.text, is_generic=True)
     if isinstance(generic, Failure):
         return False
     itself = transplanted(

@@ -80,7 +80,8 @@ def _largest(snapshot: Snapshot, budget: int) -> list[_Chosen]:
     )
     chosen = list[_Chosen]()
     for pair in pairs:
-        cost = stored_ir_work(pair.row)
+        backend = snapshot.targets.get(pair.cell.target, "")
+        cost = stored_ir_work(pair.row, backend)
         if cost > budget:
             continue
         budget -= cost

@@ -26,7 +26,8 @@ from bot.explain.explanations import explanations
 from bot.explain.sameness import configured_differently
 from bot.study.both_sides import BothSides, both_sides
 from bot.study.changed_dispatches import dispatches_of, is_formed, is_lone
-from bot.study.laddering import Wanted, no_ladder, with_ladders
+from bot.study.ladder_choice import Wanted, no_ladder
+from bot.study.laddering import with_ladders
 from bot.study.machine_passes import machine_passes
 from bot.study.prepare import Request, Show
 from bot.study.printed_passes import program_command, trace_commands

@@ -11,8 +11,9 @@ from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.work import compile_work, ladder_work, trace_work
 from bot.explain.root_causes import root_causes
 from bot.study.changed_dispatches import Moved
-from bot.study.laddering import (
+from bot.study.ladder_choice import (
     BOTH_ORDERS,
+    LadderCosts,
     Wanted,
     no_ladder,
     within_work,
@@ -20,7 +21,9 @@ from bot.study.laddering import (
 )
 from bot.study.trace_budget import LITTLE_WORK, TraceBudget, work_for
 
+BACKEND = "cuda"
 KEY = CellKey("bert", "cuda")
+COSTS = LadderCosts({"cuda": BACKEND})
 ROWS = [make.dispatch(number, 1024 * (400 - number)) for number in range(200)]
 MOVED: list[Moved] = [
     (KEY, DispatchDelta(row, row, "same-source", "codegen")) for row in ROWS
@@ -106,7 +109,7 @@ def test_ladders_are_measured_largest_first_and_the_other_order_with_what_is_lef
     None
 ):
     def ladders(work: int | None) -> list[Wanted]:
-        return within_work(MOVED, work)
+        return within_work(MOVED, COSTS, work)
 
     everything = ladders(None)
     assert [
@@ -117,7 +120,7 @@ def test_ladders_are_measured_largest_first_and_the_other_order_with_what_is_lef
         False,
     ]
     first, last = (
-        ladder_work(row, row, both_orders=False) for row in (ROWS[0], ROWS[-1])
+        ladder_work(row, row, BACKEND, both_orders=False) for row in (ROWS[0], ROWS[-1])
     )
     assert ladders(last - 1) == []
     assert [ladder.delta for ladder in ladders(last)] == [MOVED[-1][1]]
@@ -141,19 +144,19 @@ def test_an_example_of_each_root_cause_comes_first() -> None:
         for row, added_bytes in ((large, 16), (small, 8))
     ]
     explanations = {KEY: Explanation("codegen", "code", "", dispatches=tuple(deltas))}
-    assert [delta for _, delta in worth_laddering(explanations)] == deltas
+    assert [delta for _, delta in worth_laddering(explanations, COSTS)] == deltas
     (root,) = root_causes(
         diff(side(), side()),
         {KEY: Explanation("codegen", "", "", dispatches=(deltas[1],))},
     )
-    assert worth_laddering(explanations, [root])[0] == (KEY, deltas[1])
+    assert worth_laddering(explanations, COSTS, [root])[0] == (KEY, deltas[1])
     (other_root,) = root_causes(
         diff(side(), side()),
         {KEY: Explanation("codegen", "", "", dispatches=(deltas[0],))},
     )
     two_roots = [root, replace(other_root, cells=())]
-    assert worth_laddering(explanations, two_roots)[0] == (KEY, deltas[0])
-    assert worth_laddering(explanations, two_roots, failing=[KEY])[0] == (
+    assert worth_laddering(explanations, COSTS, two_roots)[0] == (KEY, deltas[0])
+    assert worth_laddering(explanations, COSTS, two_roots, failing=[KEY])[0] == (
         KEY,
         deltas[1],
     ), "what fails comes first"
@@ -167,15 +170,15 @@ def test_a_proof_costs_a_compile_for_each_value_and_is_left_out_where_it_does_no
         for tile in (4, 8)
     )
     delta = DispatchDelta(base, head, "same-source", "strategy")
-    work_without_proof = ladder_work(base, head, both_orders=False)
-    proof = ladder_work(base, head, both_orders=False) * 4 // 10
+    work_without_proof = ladder_work(base, head, BACKEND, both_orders=False)
+    proof = ladder_work(base, head, BACKEND, both_orders=False) * 4 // 10
     for work, has_proof in (
         (work_without_proof + proof - 1, False),
         (work_without_proof + proof, True),
     ):
-        (wanted_ladder,) = within_work([(KEY, delta)], work)
+        (wanted_ladder,) = within_work([(KEY, delta)], COSTS, work)
         assert wanted_ladder.with_proof is has_proof
-    (same,) = within_work([(KEY, replace(delta, base=head))], None)
+    (same,) = within_work([(KEY, replace(delta, base=head))], COSTS, None)
     assert not same.with_proof
 
 
