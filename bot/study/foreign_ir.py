@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from bot.compiler.compiling import CompileSetup
 from bot.compiler.diagnostics import reason
@@ -28,6 +28,7 @@ LOCAL = (  # Without aliases a piece of the text can be moved to another text.
 
 _SPLITTING = "--split-input-file"
 _SPLIT = "// -----"
+_T = TypeVar("_T")
 _VARIANT = re.compile(r"hal\.executable\.variant\b")
 _MODULE = re.compile(r"builtin\.module( attributes \{[^\n]*\})? \{\n")
 _GENERIC_VARIANT = re.compile(r'"hal\.executable\.variant"')
@@ -183,9 +184,7 @@ def compile_foreign(
     return Failure(code.stage, f"with the other compiler's IR: {reason(code.message)}")
 
 
-def with_fixes(
-    compile_text: Callable[[str], AloneCode | Failure], text: str
-) -> AloneCode | Failure:
+def with_fixes(compile_text: Callable[[str], _T | Failure], text: str) -> _T | Failure:
     """Compile generic IR of another compiler.
 
     Rewrite it for as long as there is a fix for the complaint.
@@ -319,7 +318,38 @@ def _barriers_without_operands(text: str) -> str:
     return _NEW_BARRIER.sub(_OLD_BARRIER, text)
 
 
+_IMPORT = re.compile(
+    r'("hal\.tensor\.import"\(.*operandSegmentSizes = array<i32: )(.*?)>'
+)
+_OLD_IMPORT_SEGMENTS = 3
+
+
+def _wide_imports(text: str) -> str:
+    """Give imports of tensors a fourth segment of operands, as from 3.12.0 on."""
+
+    def widened(match: re.Match[str]) -> str:
+        if match[2].count(",") + 1 > _OLD_IMPORT_SEGMENTS:
+            return match[0]
+        return f"{match[1]}{match[2]}, 0>"
+
+    return _IMPORT.sub(widened, text)
+
+
+def _narrow_imports(text: str) -> str:
+    """Take the empty fourth segment of operands from imports, as up to 3.11.0."""
+
+    def narrowed(match: re.Match[str]) -> str:
+        segments, _, last = match[2].rpartition(", ")
+        if segments.count(",") + 1 < _OLD_IMPORT_SEGMENTS or last != "0":
+            return match[0]
+        return f"{match[1]}{segments}>"
+
+    return _IMPORT.sub(narrowed, text)
+
+
 _FIXES = (
+    _Fix(re.compile(r"hal\.tensor\.import"), _wide_imports),
+    _Fix(re.compile(r"hal\.tensor\.import"), _narrow_imports),
     _Fix(re.compile(r"nvvm\.barrier"), _barriers_with_operands),
     _Fix(re.compile(r"nvvm\.barrier"), _barriers_without_operands),
     _Fix(re.compile(r"expected '<'"), _dotted_attributes),

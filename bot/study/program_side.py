@@ -7,7 +7,7 @@ less between releases.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from bot.core.snapshot import Failure
 from bot.errors import InputError
 from bot.readers.pass_runs import PassRun, pass_runs, pipeline_of
 from bot.study.compiling_alone import program_bytes
-from bot.study.foreign_ir import LOCAL, optimized, printed, run_tool
-from bot.system.files import temporary_directory
+from bot.study.foreign_ir import LOCAL, optimized, printed, run_tool, with_fixes
+from bot.system.files import MOST_READ_BYTES, read_bounded, temporary_directory
 
 FLOW = PROGRAM_PHASES[-1]
 _ELIDED = (
@@ -52,12 +52,44 @@ class ProgramSide:
     _texts: dict[str, str] = field(default_factory=dict)
 
     def at(self, phase: str) -> str:
-        """Return the program's IR at a phase."""
+        """Return the program's IR at a phase.
+
+        The first call prints all phases in one run. A phase that this does not give,
+        as a later one fails, gets a run of its own.
+        """
+        if not self._texts:
+            self._texts.update(self._all_phases())
         if phase not in self._texts:
             self.compiles += 1
             argv = (*self.argv, f"--compile-to={phase}", UNTHREADED)
             self._texts[phase] = _text(compile_to(self.setup, argv, self.source))
         return self._texts[phase]
+
+    def _all_phases(self) -> dict[str, str]:
+        """Return phase → the program's IR; empty if the compiler fails on the way.
+
+        The texts are those that a run to each phase prints.
+        """
+        self.compiles += 1
+        texts = dict[str, str]()
+        with temporary_directory("phases-", self.setup.session.scratch) as directory:
+            options = (
+                f"--compile-to={FLOW}",
+                f"--dump-compilation-phases-to={directory}",
+                LOCAL,
+                UNTHREADED,
+            )
+            result = compile_to(self.setup, (*self.argv, *options), self.source)
+            if isinstance(result, Failure):
+                return {}
+            for path in sorted(directory.glob("*.mlir")):
+                phase = path.stem.rpartition(".")[2]
+                try:
+                    data = read_bounded(path, "the printed IR", MOST_READ_BYTES)
+                except (InputError, OSError):
+                    continue
+                texts[phase] = data.decode("utf-8", "replace")
+        return texts
 
     def flow_from(self, text: str, phase: str) -> str:
         """Return the IR at `flow` of a program that is at a phase.
@@ -151,6 +183,24 @@ class ProgramSide:
         """Return this side's IR in the form that changes least between releases."""
         self.compiles += 1
         return _text(printed(self.setup, text, is_generic=True))
+
+
+def read_generic(read: Callable[[str], str], text: str) -> str:
+    """Return what a side makes of generic IR of the other side.
+
+    The IR is rewritten where this compiler asks for it.
+
+    Raises:
+        NoText: the compiler cannot read it.
+    """
+
+    def attempt(rewritten: str) -> str | Failure:
+        try:
+            return read(rewritten)
+        except NoText as stopped:
+            return Failure("read", str(stopped))
+
+    return _text(with_fixes(attempt, text))
 
 
 def phase_before(phase: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from functools import partial
 
 from bot.core.program_proof import (
     BASE_ONLY,
@@ -20,7 +21,7 @@ from bot.core.program_proof import (
 from bot.core.proof import PROVED, REFUTED
 from bot.readers.flow_regions import distance, regions_of
 from bot.readers.pass_runs import PassRun
-from bot.study.program_side import NoText, ProgramSide, phase_before
+from bot.study.program_side import NoText, ProgramSide, phase_before, read_generic
 
 _MOST_CANDIDATES = 6
 _MOST_RUNS = 12
@@ -67,7 +68,9 @@ class Programs:
             return self.head.flow_from(text, phase)
         except NoText as stopped:
             try:
-                return self.head.flow_from(self.base.generic(text), phase)
+                return read_generic(
+                    partial(self.head.flow_from, phase=phase), self.base.generic(text)
+                )
             except NoText:
                 raise stopped from None
 
@@ -389,7 +392,9 @@ class _Phase:
             writer = before or (self._base if text == self._base_start else self._head)
             if writer is side:
                 raise
-            return side.run_passes(writer.generic(text), runs)
+            return read_generic(
+                partial(side.run_passes, runs=runs), writer.generic(text)
+            )
 
 
 def _by_side(steps: Sequence[_Step]) -> Iterator[tuple[ProgramSide, list[PassRun]]]:

@@ -13,10 +13,13 @@ from json_rows import read_json
 from places import ROOT
 from real_compilers import bot
 
-from bot.compiler.compiling import CompileInput
-from bot.core.program_proof import HEAD_ONLY
+from bot.compiler.compiling import CompileInput, compile_to
+from bot.compiler.toolchain import UNTHREADED
+from bot.core.program_proof import HEAD_ONLY, PROGRAM_PHASES
+from bot.readers.flow_regions import regions_of
 from bot.study.program_side import ProgramSide
 from bot.study.proving_program import SAME_REGIONS, prove_program
+from bot.study.proving_program_pass import Programs
 
 pytestmark = pytest.mark.compiler
 
@@ -120,3 +123,45 @@ def test_a_program_with_equal_regions_has_no_cause() -> None:
         )
     assert (outcome.proof.status, outcome.proof.why) == ("not-tried", SAME_REGIONS)
     assert outcome.proof.pass_name == ""
+
+
+WITH_PARAMETER = """
+util.global private @w {policy} = #flow.parameter.named<"model"::"w"> : tensor<4xf32>
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{
+  %w = util.global.load @w : tensor<4xf32>
+  %sum = arith.addf %a, %w : tensor<4xf32>
+  return %sum : tensor<4xf32>
+}}
+"""
+POLICIES = {
+    "3.11.0": "{inlining_policy = #util.inline.never}",
+    "3.13.0": "<inlining_policy = #util.inline.never>",
+}
+
+
+@pytest.mark.parametrize("phase", ["preprocessing", "dispatch-creation", "flow"])
+def test_programs_with_parameters_are_read_by_later_and_earlier_releases(
+    tmp_path: Path, phase: str
+) -> None:
+    """Releases spell the policy of globals and the operands of imports differently."""
+    with compile_setup("3.11.0") as old, compile_setup("3.13.0") as new:
+        sides = []
+        for release, setup in (("3.11.0", old), ("3.13.0", new)):
+            path = tmp_path / f"{release}.mlir"
+            text = WITH_PARAMETER.format(policy=POLICIES[release])
+            path.write_text(text, encoding="utf-8")
+            sides.append(ProgramSide(setup, FLAGS, CompileInput("m", path)))
+        for base, head in (sides, reversed(sides)):
+            programs = Programs(base=base, head=head, wanted={}, regions=0)
+            fed = programs.fed(base.at(phase), phase)
+            assert regions_of(fed) == regions_of(head.at("flow")) != {}
+
+
+def test_one_run_prints_what_a_run_to_each_phase_prints() -> None:
+    source = CompileInput("m", PROGRAMS / "masked_attention.mlir")
+    with compile_setup("3.12.0") as setup:
+        side = ProgramSide(setup, FLAGS, source)
+        for phase in PROGRAM_PHASES:
+            options = (*FLAGS, f"--compile-to={phase}", UNTHREADED)
+            assert side.at(phase) == compile_to(setup, options, source), phase
+        assert side.compiles == 1
