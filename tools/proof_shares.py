@@ -52,7 +52,7 @@ FORMED = ("input", "fusion", "dedup-lost", "dedup-won")
 LADDERS = ("laddering", "ladder", "proving")
 TRACES = ("tracing", "trace")
 PROGRAMS = ("program_experiments", "proving_program", "program_side")
-DEFAULTS = ("changed_defaults", "proving_defaults")
+DEFAULTS = ("changed_defaults", "proving_defaults", "trying_flags")
 KINDS = ("ladders", "traces", "programs", "defaults")
 BYTE_HEAD = (
     "comparison",
