@@ -16,7 +16,7 @@ from bot.core.metrics import METRIC_BY_ID, code_words, metric_words
 from bot.core.near import near_or_known
 from bot.core.parting import NOT_TRACED
 from bot.core.planned import beginning, matching, short_names
-from bot.core.report_json import ReportRow, file_index, report_of
+from bot.core.report_reading import ReportRow, file_index, report_of
 from bot.core.snapshot import CellKey
 from bot.core.spec import RESOLVED
 from bot.errors import InputError, UsageError

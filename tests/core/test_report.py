@@ -13,7 +13,7 @@ from replacing import replace
 from bot.core.metrics import METRIC_IDS
 from bot.core.policy import judge
 from bot.core.report import Baseline
-from bot.core.report_json import REPORT_SCHEMA
+from bot.core.report_rows import REPORT_SCHEMA
 from bot.core.rules import Amount, LevelSpec, Ratio, Rule
 from bot.core.snapshot import ModelEdit
 

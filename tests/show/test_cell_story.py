@@ -21,7 +21,7 @@ from bot.core.cell_story import cell_story, report_index
 from bot.core.explanation import PassChange
 from bot.core.findings import Finding
 from bot.core.report import Baseline, Report
-from bot.core.report_json import file_index, report_of
+from bot.core.report_reading import file_index, report_of
 from bot.core.snapshot import Cell, CellKey
 from bot.study.comparison import reported
 

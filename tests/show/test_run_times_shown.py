@@ -16,7 +16,8 @@ from rich.console import Console
 
 from bot.core.findings import Finding, Verdict
 from bot.core.report import Report
-from bot.core.report_json import report_lines, report_of
+from bot.core.report_json import report_lines
+from bot.core.report_reading import report_of
 from bot.core.run_times import BuildRun, RunTimes, TimeRatio, build_run, not_run
 from bot.core.runs import Price, Run
 from bot.core.snapshot import Cell, CellKey
