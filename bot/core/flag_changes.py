@@ -221,11 +221,11 @@ def _is_only_difference(
 
 
 def _without(cell: Cell, flag: str) -> list[str]:
-    """Return the flags of a build in order, without one of them."""
-    flags = list(_flags_of(cell) or ())
-    if flag in flags:
-        flags.remove(flag)
-    return flags
+    """Return all words of a build's command but the model's path and one flag."""
+    words = list(_words_of(cell) or ())
+    if flag in words:
+        words.remove(flag)
+    return words
 
 
 def _option(flag: str) -> str:
@@ -233,27 +233,36 @@ def _option(flag: str) -> str:
 
 
 def _flags_of(cell: Cell | None) -> tuple[str, ...] | None:
-    """Return the flags of a build's command.
+    """Return the flags of a build's command; None if it cannot be read."""
+    words = _words_of(cell)
+    if words is None:
+        return None
+    return tuple(word for word in words if word.startswith("--"))
+
+
+def _words_of(cell: Cell | None) -> tuple[str, ...] | None:
+    """Return the words of a build's command before the model's path.
 
     Where the stack gate refused a build, the bot itself added the flag that lifts the
     limit, so this flag is left out. None without a command that can be read.
     """
-    flags = _flags_in(cell.command) if cell else None
-    if cell is None or flags is None or cell.status != "over-stack-limit":
-        return flags
-    return tuple(flag for flag in flags if flag != LIFTED_LIMIT_FLAG)
+    if cell is None:
+        return None
+    words = _words_in(cell.command)
+    if words is None or cell.status != "over-stack-limit":
+        return words
+    return tuple(word for word in words if word != LIFTED_LIMIT_FLAG)
 
 
 @lru_cache(maxsize=1)
-def _flags_in(command: str) -> tuple[str, ...] | None:
-    """Return the flags in a command; remembered, as both sides often have the same."""
+def _words_in(command: str) -> tuple[str, ...] | None:
+    """Return the words of a command; remembered, as both sides often have the same."""
+    arguments = command.partition(" < ")[0]
     try:
-        if _QUOTED.search(command):
-            arguments = shlex.split(command)
+        if _QUOTED.search(arguments):
+            words = shlex.split(arguments)
         else:
-            arguments = command.split()
+            words = arguments.split()
     except ValueError:
         return None
-    if not arguments:
-        return None
-    return tuple(argument for argument in arguments if argument.startswith("--"))
+    return tuple(words) or None

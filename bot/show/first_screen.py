@@ -108,10 +108,11 @@ def changes_block(facts: Facts) -> Fold:
             _adoption_words(report.adoption), compiler_name(report.head.compiler)
         )
     else:
-        differences = joined(changes(facts), " | ")
+        phrases = changes(facts)
+        differences = joined(phrases, " | ")
         nothing = "nothing: both sides have the same compiler, flags and models"
         result = phrase(strong("What changed:"), " ", differences or nothing)
-        if is_only_flag(report.changed_flags):
+        if len(phrases) == 1 and is_only_flag(report.changed_flags):
             result = phrase(result, ", and nothing else")
     untrusted = (
         "Measured by the pull request's own workflow run; this report cannot check its"

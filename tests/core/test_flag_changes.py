@@ -60,6 +60,8 @@ def test_a_flag_is_not_proved_if_anything_else_differs_or_is_not_known() -> None
         side("--x --y", 1_000),
         side("--x", 1_000, inputs="e" * 64),
         side("--x", 1_000, inputs=UNLISTED),
+        side("--x -iree-opt-level=O3", 1_000),
+        side("--x word", 1_000),
         replace(head, models=other_models),
         replace(head, compiler=other_compiler),
     ):
