@@ -35,7 +35,7 @@ def tried_flag_lines(flags: Sequence[TriedFlag]) -> Iterator[Phrase]:
 def tried_flag_words(row: TriedFlag) -> Phrase:
     """Return the result of an experiment.
 
-    An example is ``proved: without `--x` 97 % of the growth disappears (+120 B …)``.
+    An example is ``proved: without `--x`, 97 % of the growth disappears (+120 B …)``.
     """
     trial = row.tried
     moved_bytes = trial.moved_bytes or 0
@@ -46,7 +46,7 @@ def tried_flag_words(row: TriedFlag) -> Phrase:
     if not row.removed:
         condition = "without "
     effect = undone_words(
-        "",
+        ",",
         restored_bytes,
         moved_bytes=abs(moved_bytes),
         noun=changed_noun(moved_bytes),

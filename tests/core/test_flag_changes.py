@@ -116,14 +116,14 @@ def test_trials_in_words() -> None:
     trial = partial(FlagTrial, model="bert", target="vmvx")
     grown = trial("partly", moved_bytes=1_000, restored_bytes=500)
     effect = "50 % of the growth disappears (+1,000 B of bert on vmvx)"
-    assert line("", "--x", grown) == f"partly proved: without --x {effect}"
-    assert line("--x", "", grown) == f"partly proved: with --x {effect}"
-    assert line("--x=1", "--x=2", grown) == f"partly proved: with --x=1 {effect}"
+    assert line("", "--x", grown) == f"partly proved: without --x, {effect}"
+    assert line("--x", "", grown) == f"partly proved: with --x, {effect}"
+    assert line("--x=1", "--x=2", grown) == f"partly proved: with --x=1, {effect}"
     shrunk = trial("proved", moved_bytes=-100, restored_bytes=-95)
     assert line("", "--x", shrunk) == (
-        "proved: without --x 95 % of the shrinkage disappears (−100 B of bert on vmvx)"
+        "proved: without --x, 95 % of the shrinkage disappears (−100 B of bert on vmvx)"
     )
     worse = trial("refuted", moved_bytes=100, restored_bytes=-20)
-    assert "without --x the growth is 20 B larger" in line("", "--x", worse)
+    assert "without --x, the growth is 20 B larger" in line("", "--x", worse)
     untried = FlagTrial("not-tried", why=NO_COMPILER)
     assert line("", "--x", untried) == f"flag --x added · not tried: {NO_COMPILER}"

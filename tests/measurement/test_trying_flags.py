@@ -56,11 +56,11 @@ def test_each_of_two_flags_is_tried_alone(tmp_path: Path) -> None:
     assert (idle["status"], idle["restored_bytes"]) == ("refuted", 0)
     comment = (tmp_path / "out/comment.md").read_text(encoding="utf-8")
     assert "**Tried on head, one flag at a time:**" in comment
-    assert f"without `{REASSOCIATE}=true` 100 % of the " in comment
+    assert f"without `{REASSOCIATE}=true`, 100 % of the " in comment
     explained = bot(
         "explain", "out/report.json", "--model", "m", "--target", "vmvx", cwd=tmp_path
     ).stdout
-    assert f"refuted: without {DATA_TILING} none of the" in " ".join(explained.split())
+    assert f"refuted: without {DATA_TILING}, none of the" in " ".join(explained.split())
     again, printed = compared(tmp_path, *flags)
     assert again["changed_flags"] == report["changed_flags"]
     assert "trying flags" not in printed, "the cache has both compiles"
