@@ -51,15 +51,17 @@ def tried_flag_words(row: TriedFlag) -> Phrase:
         moved_bytes=abs(moved_bytes),
         noun=changed_noun(moved_bytes),
     )
-    return phrase(
+    result = phrase(
         f"{STATUS_WORDS[trial.status]}: {condition}",
         flag_code(row.removed or row.added),
-        f"{effect} ({signed(moved_bytes)} of ",
+        effect,
+    )
+    build = phrase(
         code(clip(trial.model, NAME_LIMIT)),
         " on ",
         code(clip(trial.target, NAME_LIMIT)),
-        ")",
     )
+    return phrase(result, f" ({signed(moved_bytes)} of ", build, ")")
 
 
 def is_only_flag(flags: Sequence[TriedFlag]) -> bool:
