@@ -26,7 +26,7 @@ LITTLE_WORK = 10_000
 COMPILES_PER_EXPERIMENT = 3
 """The work of an experiment on a program, in compiles of its cheapest target.
 
-An experiment runs single phases and passes 15 to 50 times. Measured on two models with
+An experiment runs single phases and passes 15 to 75 times. Measured on two models with
 five flags and three pairs of releases: 1.4 to 3.1 compiles of VMVX.
 """
 
