@@ -14,6 +14,7 @@ import msgspec
 from bot.core.backends import backend_of_option, backends_of
 from bot.core.delta import CellDelta
 from bot.core.planned import LIFTED_LIMIT_FLAG
+from bot.core.proof import status_of
 from bot.core.record import Amount, Record
 from bot.core.snapshot import UNLISTED, Cell, CellKey, Snapshot
 
@@ -25,15 +26,15 @@ _QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
 
 Nearly no command has any of them, and shlex is slow.
 """
-_MOST_FLAG = 4_000
-_MOST_WORDS = 2_000
+_MOST_FLAG = 200_000  # Linux allows 128 KiB in one argument
+MOST_WORDS = 2_000
 _MOST_NAME = 300
 MOST_FLAGS = 200
 NO_COMPILER = "the compiler of head is not here"
 SIZE = "artifact_bytes"
 
 Flag = Annotated[str, msgspec.Meta(max_length=_MOST_FLAG)]
-Words = Annotated[str, msgspec.Meta(max_length=_MOST_WORDS)]
+Words = Annotated[str, msgspec.Meta(max_length=MOST_WORDS)]
 Text = Annotated[str, msgspec.Meta(max_length=_MOST_NAME)]
 
 
@@ -134,16 +135,38 @@ def with_trials(
 ) -> tuple[TriedFlag, ...]:
     """Return the rows with the experiments that another run made on the same flags.
 
-    What the comparison alone proves stays as it is.
+    What this comparison knows stays as it is. Only the result of an experiment on the
+    same change of the same build is taken.
     """
-    by_flag = {(row.removed, row.added): row for row in handed}
+    by_flag = {(row.removed, row.added): row.tried for row in handed}
     result = []
     for row in rows:
         other = by_flag.get((row.removed, row.added))
         if other is not None and row.tried.why == NO_COMPILER:
-            row = other
-        result.append(row)
+            tried = _with_result_of(row.tried, other)
+            result.append(msgspec.structs.replace(row, tried=tried))
+        else:
+            result.append(row)
     return tuple(result)
+
+
+def _with_result_of(trial: FlagTrial, other: FlagTrial) -> FlagTrial:
+    """Return a trial with the result that another run has for the same change."""
+    if (other.key, other.moved_bytes) != (trial.key, trial.moved_bytes):
+        return trial
+    if other.restored_bytes is None:
+        return msgspec.structs.replace(trial, why=other.why or trial.why)
+    return with_result(trial, other.restored_bytes)
+
+
+def with_result(trial: FlagTrial, restored_bytes: int) -> FlagTrial:
+    """Return a trial of a known change with what base's flag undoes of it."""
+    return msgspec.structs.replace(
+        trial,
+        status=status_of(restored_bytes, trial.moved_bytes or 0),
+        why="",
+        restored_bytes=restored_bytes,
+    )
 
 
 class _Build(NamedTuple):

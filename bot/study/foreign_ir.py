@@ -130,22 +130,20 @@ def printed(
     return optimized(setup, text, options)
 
 
-def printed_all(
-    setup: CompileSetup, texts: Sequence[str], *, is_generic: bool = False
-) -> list[str | Failure]:
-    """Return what `printed` returns for each text.
+def generic_texts(setup: CompileSetup, texts: Sequence[str]) -> list[str | Failure]:
+    """Return each text in the generic form, as `printed` gives it.
 
     One run of `iree-opt` prints them all. If it cannot read one of them, each gets a
     run of its own.
     """
     if len(texts) > 1:
-        options = (GENERIC, LOCAL) if is_generic else (LOCAL,)
-        whole = optimized(setup, f"\n{_SPLIT}\n".join(texts), (*options, _SPLITTING))
+        joined = f"\n{_SPLIT}\n".join(texts)
+        whole = optimized(setup, joined, (GENERIC, LOCAL, _SPLITTING))
         if isinstance(whole, str):
             pieces = whole.split(f"{_SPLIT}\n")
             if len(pieces) == len(texts):
                 return list(pieces)
-    return [printed(setup, text, is_generic=is_generic) for text in texts]
+    return [printed(setup, text, is_generic=True) for text in texts]
 
 
 def compile_foreign(

@@ -27,7 +27,7 @@ from bot.study.foreign_ir import (
     LOCAL,
     NamedText,
     compile_foreign,
-    printed_all,
+    generic_texts,
     transplanted,
 )
 from bot.system.files import temporary_directory
@@ -217,7 +217,7 @@ def _generic(
     for phase, text in texts.items():
         if not isinstance(text, Failure):
             known[phase] = text
-    printed = printed_all(side.setup, list(known.values()), is_generic=True)
+    printed = generic_texts(side.setup, list(known.values()))
     return {**texts, **dict(zip(known, printed, strict=True))}
 
 

@@ -14,9 +14,8 @@ from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiler import Result
 from bot.compiler.file_options import kind_of
 from bot.compiler.iree import Iree
-from bot.core.flag_changes import SIZE, FlagTrial, TriedFlag
+from bot.core.flag_changes import MOST_WORDS, SIZE, TriedFlag, with_result
 from bot.core.planned import PlannedCell
-from bot.core.proof import status_of
 from bot.core.report import Report
 from bot.core.snapshot import Cell
 from bot.core.work import compile_work
@@ -123,7 +122,7 @@ def _exchanged(flags: Sequence[str], removed: str, added: str) -> tuple[str, ...
 
 
 def _with_reason(row: TriedFlag, reason: str) -> TriedFlag:
-    return replace(row, tried=replace(row.tried, why=reason))
+    return replace(row, tried=replace(row.tried, why=reason[:MOST_WORDS]))
 
 
 def _compiled(
@@ -169,15 +168,4 @@ def _with_result(row: TriedFlag, head_bytes: int | None, cell: Cell) -> TriedFla
         if cell.failure is not None:
             reason = cell.failure.first_line
         return _with_reason(row, f"head with base's flag: {reason}")
-    moved_bytes = row.tried.moved_bytes
-    if not moved_bytes:
-        return row
-    restored_bytes = head_bytes - after
-    tried = FlagTrial(
-        status=status_of(restored_bytes, moved_bytes),  # type: ignore[arg-type]
-        moved_bytes=moved_bytes,
-        restored_bytes=restored_bytes,
-        model=row.tried.model,
-        target=row.tried.target,
-    )
-    return replace(row, tried=tried)
+    return replace(row, tried=with_result(row.tried, head_bytes - after))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import report_factory as make
 from msgspec.structs import replace
@@ -93,19 +94,36 @@ def test_flags_in_another_order_are_no_flag_to_try() -> None:
     assert rows(side("--a --b"), side("--b --a", 1_000)) == []
 
 
-def test_only_open_experiments_come_from_another_run() -> None:
-    tried = FlagTrial("partly", moved_bytes=100, restored_bytes=50, model="bert")
-    handed = (TriedFlag("", "--x", tried), TriedFlag("", "--made-up", tried))
-    open_rows = proved_alone(
-        side(), side("--x --y", 10), diff(side(), side("--x --y", 10))
+def test_only_results_of_open_experiments_come_from_another_run() -> None:
+    def handed(flag: str, **fields: Any) -> TriedFlag:
+        known = {"moved_bytes": 10, "model": "bert", "target": "llvm-cpu-x86_64"}
+        return TriedFlag("", flag, FlagTrial(**{**known, **fields}))
+
+    base, head = side(), side("--x --y", 10)
+    rows_here = proved_alone(base, head, diff(base, head))
+
+    def merged(*rows: TriedFlag) -> list[tuple[str, str, int | None, bool]]:
+        found = list[tuple[str, str, int | None, bool]]()
+        for row in with_trials(rows_here, rows):
+            tried = row.tried
+            found.append((row.added, tried.status, tried.restored_bytes, tried.only))
+        return found
+
+    untried = [("--x", "not-tried", None, False), ("--y", "not-tried", None, False)]
+    half = handed("--x", status="partly", restored_bytes=5)
+    assert merged(half) == [("--x", "partly", 5, False), untried[1]]
+    lies = (
+        handed("--made-up", status="partly", restored_bytes=5),
+        handed("--y", status="proved", restored_bytes=5, model="vit"),
+        handed("--y", status="proved", restored_bytes=5, moved_bytes=5),
     )
-    merged = with_trials(open_rows, handed)
-    assert [(row.added, row.tried.status) for row in merged] == [
-        ("--x", "partly"),
-        ("--y", "not-tried"),
-    ]
-    alone = proved_alone(side(), side("--x", 10), diff(side(), side("--x", 10)))
-    assert with_trials(alone, handed) == alone
+    for lie in lies:
+        assert merged(lie) == untried, lie
+    false_status = handed("--x", status="proved", restored_bytes=0, only=True)
+    assert merged(false_status) == [("--x", "refuted", 0, False), untried[1]]
+    head = side("--x", 10)
+    alone = proved_alone(base, head, diff(base, head))
+    assert with_trials(alone, [half]) == alone
 
 
 def test_trials_in_words() -> None:

@@ -19,7 +19,9 @@ from bot.core.ladder import (
     interactions,
     reverse_attribution,
 )
+from bot.core.snapshot import Failure
 from bot.study.code_generator import linker_flags
+from bot.study.foreign_ir import generic_texts, printed
 from bot.study.ladder import measured_ladder
 
 pytestmark = [pytest.mark.compiler, pytest.mark.slow]
@@ -252,3 +254,18 @@ def attributions(out: Path) -> list[object]:
     return [
         row.get("attribution") for cell in report["cells"] for row in cell["dispatches"]
     ]
+
+
+def test_texts_are_printed_together_as_they_are_alone() -> None:
+    """A text that cannot be read fails alone."""
+    texts = [
+        "func.func @a(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }",
+        "#map = affine_map<(d0) -> (d0)>\nfunc.func private @b() attributes {m = #map}\n",
+        "module {}",
+    ]
+    with compile_setup("3.11.0") as setup:
+        alone = [printed(setup, text, is_generic=True) for text in texts]
+        assert generic_texts(setup, texts) == alone
+        good, bad = generic_texts(setup, [texts[0], "no module"])
+    assert good == alone[0]
+    assert isinstance(bad, Failure)
