@@ -48,8 +48,7 @@ def programs_within(
     """Return the programs whose experiment the work covers.
 
     `bot.study.proving_program` makes the experiments. The programs of the largest
-    changes come first. The experiments may cost two thirds of what tracing may cost,
-    and a little in any case.
+    changes come first. The experiments may cost as much as tracing, in addition to it.
 
     Args:
         work: what tracing may cost; None without a limit.
@@ -61,9 +60,7 @@ def programs_within(
         if is_formed(delta):
             formed[key.model] += abs(moved_bytes(delta) or 0)
             keys.setdefault(key.model, set()).add(key)
-    remaining_work = None
-    if work is not None:
-        remaining_work = max(LITTLE_WORK, 2 * work // 3)
+    remaining_work = work
     allowed = set[CellKey]()
     for model, _ in sorted(formed.items(), key=lambda item: (-item[1], item[0])):
         cheapest = min(_dearer_compile(compiled, key) for key in keys[model])
