@@ -14,7 +14,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from bot.core.explanation import moved_bytes
 from bot.core.mappings import only_named
-from bot.core.planned import SIDES
 from bot.core.snapshot import CellKey, Snapshot
 from bot.core.work import compile_work, trace_work
 from bot.study.changed_dispatches import Moved, dispatches_of, is_formed
@@ -43,7 +42,10 @@ def work_for(sides: Mapping[str, Snapshot]) -> int:
 
 
 def programs_within(
-    sides: Mapping[str, Snapshot], chosen: Sequence[Moved], work: int | None
+    sides: Mapping[str, Snapshot],
+    chosen: Sequence[Moved],
+    same: Mapping[CellKey, CellKey],
+    work: int | None,
 ) -> set[CellKey]:
     """Return the programs whose experiment the work covers.
 
@@ -51,25 +53,23 @@ def programs_within(
     changes come first. The experiments may cost as much as tracing, in addition to it.
 
     Args:
+        same: cell → the cell whose program stands for it.
         work: what tracing may cost; None without a limit.
     """
-    compiled = _compile_works(sides)
-    formed = Counter[str]()
-    keys = dict[str, set[CellKey]]()
+    formed = Counter[CellKey]()
     for key, delta in chosen:
         if is_formed(delta):
-            formed[key.model] += abs(moved_bytes(delta) or 0)
-            keys.setdefault(key.model, set()).add(key)
+            formed[same[key]] += abs(moved_bytes(delta) or 0)
+    compiled = _compile_works(sides)
     remaining_work = work
     allowed = set[CellKey]()
-    for model, _ in sorted(formed.items(), key=lambda item: (-item[1], item[0])):
-        cheapest = min(_dearer_compile(compiled, key) for key in keys[model])
-        cost = COMPILES_PER_EXPERIMENT * cheapest
+    for program, _ in sorted(formed.items(), key=lambda item: (-item[1], item[0])):
+        cost = COMPILES_PER_EXPERIMENT * _cheapest_compile(compiled, program.model)
         if remaining_work is not None:
             if cost > remaining_work:
                 continue
             remaining_work -= cost
-        allowed |= keys[model]
+        allowed.add(program)
     return allowed
 
 
@@ -85,9 +85,13 @@ def _compile_works(sides: Mapping[str, Snapshot]) -> _Works:
     return works
 
 
-def _dearer_compile(compiled: _Works, key: CellKey) -> int:
-    """Return the work of a build on the side that costs more."""
-    return max(compiled.get((side, key), 0) for side in SIDES)
+def _cheapest_compile(compiled: _Works, model: str) -> int:
+    """Return the work of a model's cheapest target, on the side that costs more."""
+    works = dict[CellKey, int]()
+    for (_, key), work in compiled.items():
+        if key.model == model and work:
+            works[key] = max(works.get(key, 0), work)
+    return min(works.values(), default=0)
 
 
 class TraceBudget:

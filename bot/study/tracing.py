@@ -522,7 +522,7 @@ def with_traces(
     traces_of_side = _known(plans_here, sides=sides, chosen=moved, resources=resources)
     chosen = budget.take(moved)
     with opened(tracers, plans, resources) as open_tracers:
-        programs = {same[key] for key in programs_within(sides, chosen, work)}
+        programs = programs_within(sides, chosen, same, work)
         experiments = ProgramExperiments(
             sides, open_tracers, programs, with_bytes=with_bytes
         )

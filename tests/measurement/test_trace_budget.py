@@ -19,7 +19,13 @@ from bot.study.ladder_choice import (
     within_work,
     worth_laddering,
 )
-from bot.study.trace_budget import LITTLE_WORK, TraceBudget, work_for
+from bot.study.trace_budget import (
+    COMPILES_PER_EXPERIMENT,
+    LITTLE_WORK,
+    TraceBudget,
+    programs_within,
+    work_for,
+)
 
 BACKEND = "cuda"
 KEY = CellKey("bert", "cuda")
@@ -192,3 +198,29 @@ def test_a_ladder_needs_a_pair_whose_code_is_known() -> None:
     )
     unknown = replace(pair, head=replace(row, code=None))
     assert no_ladder(unknown, ("base", "head")) == "the digest of its code is not known"
+
+
+def test_each_program_that_differs_is_an_experiment_of_its_own() -> None:
+    """Targets whose programs are the same share one experiment."""
+    targets = {"cuda": "cuda", "vmvx": "vmvx"}
+    sides = {
+        label: make.snapshot(version, models=("bert",), targets=targets)
+        for label, version in (("base", "3.12.0"), ("head", "3.13.0"))
+    }
+    cuda, vmvx = CellKey("bert", "cuda"), CellKey("bert", "vmvx")
+    small, large = ROWS[-1], ROWS[0]
+    moved = [
+        (cuda, DispatchDelta(None, small, "", "fusion")),
+        (vmvx, DispatchDelta(None, large, "", "fusion")),
+    ]
+    cells = [cell for side in sides.values() for cell in side.cells]
+    one_experiment = COMPILES_PER_EXPERIMENT * min(map(compile_work, cells))
+
+    def allowed(same: dict[CellKey, CellKey], work: int | None) -> set[CellKey]:
+        return programs_within(sides, moved, same, work)
+
+    apart = {cuda: cuda, vmvx: vmvx}
+    assert allowed(apart, None) == allowed(apart, 2 * one_experiment) == {cuda, vmvx}
+    assert allowed(apart, 2 * one_experiment - 1) == {vmvx}, "the largest comes first"
+    assert allowed(apart, one_experiment - 1) == set()
+    assert allowed({cuda: cuda, vmvx: cuda}, one_experiment) == {cuda}
