@@ -53,6 +53,8 @@ LONGEST = (
     "test_known_causes.py",
     "test_recipes.py",
     "test_help.py",
+    "test_pasted.py",
+    "test_end_to_end.py",
     "test_trace.py",
     "test_lab.py",
     "test_documented_commands.py",

@@ -8,8 +8,10 @@ verifier of the other compiler refuses it even then, the few fixes below rewrite
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -284,6 +286,90 @@ def _numbered_permutation(text: str) -> str:
     return text.replace("blgp = #rocdl.mfma_perm_b<none>", "blgp = 0 : i32")
 
 
+_MATRIX_WITH_OPERANDS = re.compile(
+    r"""("rocdl\.mfma\.[\w.]+"\(%\w+, %\w+, %\w+)((?:, %\w+){3})\)"""
+    r" : \((.*), i32, i32, i32\) ->"
+)
+_MATRIX_WITH_ATTRIBUTES = re.compile(
+    r"""^( *)(.*"rocdl\.mfma\.[\w.]+"\(%\w+, %\w+, %\w+)\)"""
+    r" <\{abid = 0 : i32, blgp = [^,]*(?:0 : i32|<none>), cbsz = 0 : i32\}>"
+    r" : \((.*)\) ->",
+    re.MULTILINE,
+)
+_ZERO = re.compile(
+    r'^ *(%\w+) = "llvm\.mlir\.constant"\(\) <\{value = 0 : i32\}>', re.MULTILINE
+)
+_DEFINITION = re.compile(r"^ *(%\w+) = ", re.MULTILINE)
+
+
+def _matrices_with_attributes(text: str) -> str:
+    """Write the constants of AMD's matrix instructions as attributes.
+
+    Up to 3.10.0 they are operands. Only those that are 0 are rewritten.
+    """
+    zeros = Counter(_ZERO.findall(text))
+    definitions = Counter(_DEFINITION.findall(text))
+
+    def rewritten(match: re.Match[str]) -> str:
+        for name in match[2].split(", ")[1:]:
+            if not zeros[name] or zeros[name] != definitions[name]:
+                return match[0]
+        attributes = "abid = 0 : i32, blgp = 0 : i32, cbsz = 0 : i32"
+        return f"{match[1]}) <{{{attributes}}}> : ({match[3]}) ->"
+
+    return _MATRIX_WITH_OPERANDS.sub(rewritten, text)
+
+
+def _matrices_with_operands(text: str) -> str:
+    """Write the constants of AMD's matrix instructions as operands, as up to 3.10.0."""
+    number = count()
+
+    def rewritten(match: re.Match[str]) -> str:
+        zero = f"%zero_of_matrix_{next(number)}"
+        constant = f'{zero} = "llvm.mlir.constant"() <{{value = 0 : i32}}> : () -> i32'
+        operands = f"{match[2]}, {zero}, {zero}, {zero})"
+        return (
+            f"{match[1]}{constant}\n"
+            f"{match[1]}{operands} : ({match[3]}, i32, i32, i32) ->"
+        )
+
+    return _MATRIX_WITH_ATTRIBUTES.sub(rewritten, text)
+
+
+def _named_mask(text: str) -> str:
+    """Name the mask of AMD's scheduling barriers, a number up to 3.11.0."""
+    return text.replace("{mask = 0 : i32}", "{mask = #rocdl.sched_group_mask<none>}")
+
+
+def _numbered_mask(text: str) -> str:
+    """Number the mask of AMD's scheduling barriers, as it is up to 3.11.0."""
+    return text.replace("{mask = #rocdl.sched_group_mask<none>}", "{mask = 0 : i32}")
+
+
+def _numbered_stages(text: str) -> str:
+    """Give the stages of prefetching as a number, as from 3.10.0 on.
+
+    Two stages are what `true` was.
+    """
+    text = text.replace("prefetch_shared_memory = true", "prefetch_num_stages = 2")
+    return _WITHOUT_PREFETCH.sub("", text)
+
+
+_WITHOUT_PREFETCH = re.compile(r"prefetch_shared_memory = false(, )?")
+_STAGES = re.compile(r"prefetch_num_stages = ([012])\b")
+
+
+def _boolean_prefetch(text: str) -> str:
+    """Say whether shared memory is prefetched, as up to 3.9.0."""
+
+    def rewritten(match: re.Match[str]) -> str:
+        if match[1] == "2":
+            return "prefetch_shared_memory = true"
+        return "prefetch_shared_memory = false"
+
+    return _STAGES.sub(rewritten, text)
+
+
 _UNDOTTED_ATTRIBUTE = re.compile(r"#nvvm<(\w+) (\w+)>")
 _DOTTED_ATTRIBUTE = re.compile(r"#nvvm\.(\w+)<(\w+)>")
 
@@ -355,6 +441,15 @@ _FIXES = (
     _Fix(re.compile(r"llvm\.mlir\.constant"), _integer_constants),
     _Fix(re.compile(r"llvm\.intr\.masked"), _wide_alignments),
     _Fix(re.compile(r"llvm\.intr\.masked"), _narrow_alignments),
+    _Fix(re.compile(r"mfma.* expected 3 operands"), _matrices_with_attributes),
+    _Fix(
+        re.compile(r"mfma.*(expected 6 operands|does not support properties)"),
+        _matrices_with_operands,
+    ),
+    _Fix(re.compile(r"sched\.barrier"), _named_mask),
+    _Fix(re.compile(r"sched\.barrier"), _numbered_mask),
+    _Fix(re.compile(r"prefetch_shared_memory"), _numbered_stages),
+    _Fix(re.compile(r"prefetch_num_stages"), _boolean_prefetch),
     _Fix(re.compile(r"blgp|mfma"), _named_permutation),
     _Fix(re.compile(r"blgp|mfma"), _numbered_permutation),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from bot.core.ladder import (
 )
 from bot.core.snapshot import Failure
 from bot.study.code_generator import linker_flags
-from bot.study.foreign_ir import generic_texts, printed
+from bot.study.foreign_ir import generic_texts, printed, with_fixes
 from bot.study.ladder import measured_ladder
 
 pytestmark = [pytest.mark.compiler, pytest.mark.slow]
@@ -269,3 +270,76 @@ def test_texts_are_printed_together_as_they_are_alone() -> None:
         good, bad = generic_texts(setup, [texts[0], "no module"])
     assert good == alone[0]
     assert isinstance(bad, Failure)
+
+
+MATRICES = """
+func.func @main(%a: tensor<128x256xf32>, %b: tensor<256x512xf32>) -> tensor<128x512xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<128x512xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<128x512xf32>) -> tensor<128x512xf32>
+  %product = linalg.matmul ins(%a, %b : tensor<128x256xf32>, tensor<256x512xf32>)
+      outs(%init : tensor<128x512xf32>) -> tensor<128x512xf32>
+  return %product : tensor<128x512xf32>
+}
+"""
+
+
+def test_matrix_instructions_of_amd_are_spelled_as_each_release_reads_them(
+    tmp_path: Path,
+) -> None:
+    """Their constants are operands up to 3.10.0, and masks are numbers up to 3.11.0."""
+    old = ("3.10.0", MATRICES)
+    ladder = ladder_of(
+        tmp_path / "a", old, ("3.11.0", MATRICES), "rocm", both_orders=True
+    )
+    assert ladder.is_whole
+    later = ladder_of(tmp_path / "b", old, ("3.12.0", MATRICES), "rocm")
+    assert later.climb.translated.why == ""
+
+
+OLD_MATRIX = (
+    '  %0 = "llvm.mlir.constant"() <{value = 0 : i32}> : () -> i32\n'
+    '  %4 = "rocdl.mfma.f32.16x16x4f32"(%1, %2, %3, %0, %0, %0)'
+    " : (f32, f32, vector<4xf32>, i32, i32, i32) -> vector<4xf32>\n"
+)
+NEW_MATRIX = (
+    '  %0 = "llvm.mlir.constant"() <{value = 0 : i32}> : () -> i32\n'
+    '  %4 = "rocdl.mfma.f32.16x16x4f32"(%1, %2, %3)'
+    " <{abid = 0 : i32, blgp = 0 : i32, cbsz = 0 : i32}>"
+    " : (f32, f32, vector<4xf32>) -> vector<4xf32>\n"
+)
+
+
+def test_only_constants_that_are_zero_are_spelled_otherwise() -> None:
+    def newer(text: str) -> str | Failure:
+        if "%3, %" in text:
+            return Failure("read", "'rocdl.mfma' op expected 3 operands, but found 6")
+        return text
+
+    assert with_fixes(newer, OLD_MATRIX) == NEW_MATRIX
+    other_constant = OLD_MATRIX.replace("value = 0", "value = 1")
+    assert isinstance(with_fixes(newer, other_constant), Failure)
+    defined_twice = f"{OLD_MATRIX}  %0 = llvm.other\n"
+    assert isinstance(with_fixes(newer, defined_twice), Failure)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("prefetch_shared_memory = true, x = 1", "prefetch_num_stages = 2, x = 1"),
+        ("prefetch_shared_memory = false, x = 1", "x = 1"),
+    ],
+)
+def test_the_stages_of_prefetching_are_spelled_as_each_release_reads_them(
+    old: str, new: str
+) -> None:
+    def reads(word: str, text: str) -> str | Failure:
+        if word in text:
+            return Failure("read", f"unknown struct parameter name: {word}")
+        return text
+
+    assert with_fixes(partial(reads, "prefetch_shared_memory"), old) == new
+    if "prefetch" in new:
+        assert with_fixes(partial(reads, "prefetch_num_stages"), new) == old
+    three = "prefetch_num_stages = 3"
+    assert isinstance(with_fixes(partial(reads, "prefetch_num_stages"), three), Failure)
