@@ -89,7 +89,7 @@ def numbers_repeat(outcomes: Outcomes) -> bool:
 
 
 def _same_command(
-    base: Snapshot, head: Snapshot, key: CellKey, cells: tuple[Cell | None, Cell | None]
+    base: Snapshot, head: Snapshot, cells: tuple[Cell | None, Cell | None]
 ) -> bool:
     """Return whether both sides compiled the same files in the same way.
 
@@ -103,19 +103,31 @@ def _same_command(
         or head_cell.artifact_digest is None
     ):
         return False
+    if not same_but_for_flags(base, head, base_cell, head_cell):
+        return False
+    return _flags(base_cell) == _flags(head_cell) != ""
+
+
+def same_but_for_flags(
+    base: Snapshot, head: Snapshot, base_cell: Cell, head_cell: Cell
+) -> bool:
+    """Return whether both sides have the same compiler, model and files for a cell.
+
+    It is False if one of them is not known.
+    """
     if base_cell.inputs != head_cell.inputs or UNLISTED in (
         base_cell.inputs,
         head_cell.inputs,
     ):
         return False
-    models = base.models.get(key.model), head.models.get(key.model)
+    models = base.models.get(base_cell.model), head.models.get(base_cell.model)
     if (
         not base.compiler.digest
         or base.compiler.digest != head.compiler.digest
         or None in models
     ):
         return False
-    return models[0] == models[1] and _flags(base_cell) == _flags(head_cell) != ""
+    return models[0] == models[1]
 
 
 def _flags(cell: Cell) -> str:
@@ -406,7 +418,7 @@ def _diff_cell(
     base_outcomes = _outcomes_of(cells[0])
     head_outcomes = _outcomes_of(cells[1])
     outcomes = base_outcomes, head_outcomes
-    if _same_command(base, head=head, key=key, cells=cells):
+    if _same_command(base, head=head, cells=cells):
         # each side may have given what the other side gave
         outcomes = (
             distinct((*base_outcomes, *head_outcomes)),

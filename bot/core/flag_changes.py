@@ -12,11 +12,11 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from bot.core.backends import backend_of_option, backends_of
-from bot.core.delta import CellDelta
+from bot.core.delta import CellDelta, same_but_for_flags
 from bot.core.planned import LIFTED_LIMIT_FLAG
 from bot.core.proof import status_of
 from bot.core.record import Amount, Record
-from bot.core.snapshot import UNLISTED, Cell, CellKey, Snapshot
+from bot.core.snapshot import Cell, CellKey, Snapshot
 
 FlagChange = tuple[tuple[str, str], ...]
 """Each removed flag and the added flag in its place; either is empty if missing."""
@@ -233,14 +233,7 @@ def _is_only_difference(
     removed, added = change[0]
     if _without(delta.base, removed) != _without(delta.head, added):
         return False
-    if not base.compiler.digest or base.compiler.digest != head.compiler.digest:
-        return False
-    if UNLISTED in (delta.base.inputs, delta.head.inputs):
-        return False
-    if delta.base.inputs != delta.head.inputs:
-        return False
-    model = delta.key.model
-    return model in base.models and base.models[model] == head.models.get(model)
+    return same_but_for_flags(base, head, delta.base, delta.head)
 
 
 def _without(cell: Cell, flag: str) -> list[str]:

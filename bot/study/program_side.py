@@ -50,6 +50,8 @@ class ProgramSide:
     source: CompileInput
     compiles: int = 0
     _texts: dict[str, str] = field(default_factory=dict)
+    # whether all phases were asked for in one run, also if that run failed
+    _is_printed: bool = False
 
     def at(self, phase: str) -> str:
         """Return the program's IR at a phase.
@@ -57,7 +59,8 @@ class ProgramSide:
         The first call prints all phases in one run. A phase that this does not give,
         as a later one fails, gets a run of its own.
         """
-        if not self._texts:
+        if not self._is_printed:
+            self._is_printed = True
             self._texts.update(self._all_phases())
         if phase not in self._texts:
             self.compiles += 1

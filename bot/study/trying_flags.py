@@ -21,6 +21,7 @@ from bot.core.snapshot import Cell
 from bot.core.work import compile_work
 from bot.study.cell import cell_of
 from bot.study.prepare import Work
+from bot.study.program_experiments import NO_BUDGET
 from bot.study.resources import Resources
 from bot.study.side_plan import SidePlan
 from bot.study.trace_budget import work_for
@@ -29,7 +30,6 @@ _PARTS = 4
 """Trials of flags may cost this part of the work that tracing may cost."""
 _FEW = 4
 """So many flags are always tried, however small the suite is."""
-NO_BUDGET = "compile budget used up"
 
 
 @dataclass(frozen=True, slots=True)
