@@ -7,7 +7,7 @@ and every output has a fixed relative name, because paths end up in artifacts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgspec import structs
@@ -85,6 +85,9 @@ class CompileSetup:
     session: Session
     bindings: Bindings  # what reads its IR
     options: tuple[str, ...] = ()  # the measuring options that this compiler knows
+    # phase → IR of an executable of the program (`bot.study.neighbours`), which stands
+    # in front of an executable that is compiled from that phase on
+    neighbour: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ A file with one `hal.executable` compiles like a program. The option
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,10 @@ SOURCES, CONFIGURATIONS, TARGETS = PHASES = (
 OBJECTS = "--iree-llvmcpu-keep-linker-artifacts"
 """Keeps the object files of llvm-cpu: the linked library has no symbols."""
 
+_MODULE = re.compile(
+    r"""^(?:(?:builtin\.)?module\b.*\{|"builtin\.module"\(\).*\(\{)$""", re.MULTILINE
+)
+"""The opening of the outermost module: nothing in it begins a line."""
 _BINARIES = "binaries"
 _INTERMEDIATES = "intermediates"
 
@@ -66,6 +71,8 @@ def compile_from(
         entry_point: as `Dispatch.name`; spellings that differ only in punctuation are
             the same.
     """
+    if phase in setup.neighbour:
+        text = behind(setup.neighbour[phase], text)
     with temporary_directory("alone-", setup.session.scratch) as directory:
         return _compile(
             setup,
@@ -74,6 +81,27 @@ def compile_from(
             directory=directory,
             entry_point=entry_point,
         )
+
+
+def behind(neighbour: str, text: str) -> str:
+    """Return a module in which another executable stands in front of the one it has.
+
+    Args:
+        neighbour: the other executable, without aliases.
+        text: a module with or without its outer braces, in the plain or generic form.
+    """
+    opening = _MODULE.search(text)
+    if opening is None:
+        return f"{neighbour}\n{text}"
+    return f"{text[: opening.end()]}\n{neighbour}\n{text[opening.end() :]}"
+
+
+def unwrapped(text: str) -> str:
+    """Return what a module holds; the text has no aliases and may lack the module."""
+    opening = _MODULE.search(text)
+    if opening is None:
+        return text
+    return text[opening.end() :].rpartition("}")[0]
 
 
 def compile_with_bitcode(

@@ -12,7 +12,7 @@ from bot.core.ladder import Climb, alone_bytes
 from bot.core.mappings import known_values
 from bot.core.pass_cuts import Cut
 from bot.core.snapshot import Failure
-from bot.study.compiling_alone import SOURCES, AloneCode, compile_from
+from bot.study.compiling_alone import AloneCode
 from bot.study.splicing import Splicer
 
 
@@ -58,7 +58,7 @@ class CrossFeed:
         if climb is not None:
             self._bytes_by_place[0] = alone_bytes(climb, climb.configured)
             self._bytes_by_place[self.end] = alone_bytes(climb, climb.translated)
-        self._alone: AloneCode | Failure | None = None
+        self._has_compiled_alone = False
 
     @property
     def end(self) -> int:
@@ -73,7 +73,7 @@ class CrossFeed:
     @property
     def compiles(self) -> int:
         """Return how many compiles this order and its controls took."""
-        return self._second.compiles + (self._alone is not None)
+        return self._second.compiles + self._has_compiled_alone
 
     @property
     def measured(self) -> dict[int, int]:
@@ -100,7 +100,8 @@ class CrossFeed:
         return before - behind
 
     def _code_at(self, cut: Cut) -> AloneCode | Failure:
-        alone_code = self._alone_code()
+        self._has_compiled_alone = True
+        alone_code = self._second.side.code
         if isinstance(alone_code, Failure):
             return alone_code
         if alone_code.code is None:
@@ -113,18 +114,3 @@ class CrossFeed:
                 "read", "the control failed: its own IR gives other code there"
             )
         return self._second.foreign_code(self._first, cut.base, cut.head)
-
-    def _alone_code(self) -> AloneCode | Failure:
-        """Return the code of the second side, compiled alone as it is."""
-        if self._alone is None:
-            side = self._second.side
-            if isinstance(side.source, Failure):
-                return side.source
-            self._alone = compile_from(
-                side.setup,
-                argv=side.argv,
-                text=side.source,
-                phase=SOURCES,
-                entry_point=side.row.name,
-            )
-        return self._alone

@@ -52,6 +52,31 @@ class LadderSide:
         """
         return self.at(CONFIGURATIONS)
 
+    @cached_property
+    def translated(self) -> str | Failure:
+        """Return the IR of its executable for the target, or why there is none."""
+        return self.at(TARGETS)
+
+    @cached_property
+    def code(self) -> AloneCode | Failure:
+        """Return its code if it is compiled from the source, or why there is none."""
+        if isinstance(self.source, Failure):
+            return self.source
+        return compile_from(
+            self.setup,
+            argv=self.argv,
+            text=self.source,
+            phase=SOURCES,
+            entry_point=self.row.name,
+        )
+
+    @property
+    def has_code_of_artifact(self) -> bool:
+        """Return whether its code is the same as in the artifact."""
+        if isinstance(self.code, Failure) or self.code.code is None:
+            return False
+        return self.code.code == self.row.code
+
     def at(self, phase: str) -> str | Failure:
         """Return the IR of its executable at a later phase, without aliases.
 
@@ -176,20 +201,17 @@ def _measured(side: LadderSide) -> _Measured:
     texts = {
         SOURCES: source,
         CONFIGURATIONS: side.configured,
-        TARGETS: side.at(TARGETS),
+        TARGETS: side.translated,
     }
     generics = _generic(side, texts)
     flags = linker_flags(source)
     name = side.row.name
     if flags is None:
-        end = compile_from(
-            side.setup, argv=side.argv, text=source, phase=SOURCES, entry_point=name
-        )
         return _Measured(
             side=side,
             texts=texts,
             generics=generics,
-            end=end,
+            end=side.code,
             linker_flags=None,
             bitcode=Failure("read", "the target has no bitcode"),
         )

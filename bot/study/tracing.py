@@ -21,6 +21,7 @@ from bot.compiler.compiling import CompileInput, CompileSetup
 from bot.compiler.importing import Importer
 from bot.compiler.program_cache import ProgramCache
 from bot.compiler.schedule import Task, run_all
+from bot.core.backends import AMD
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta
 from bot.core.parting import (
@@ -42,6 +43,7 @@ from bot.study.changed_dispatches import Moved, dispatches_of, is_formed
 from bot.study.compiling_alone import SOURCES
 from bot.study.executable_sources import executables_at, executables_in
 from bot.study.ladder import LadderSide
+from bot.study.neighbours import as_in_artifact, neighbours_of
 from bot.study.prepare import Work
 from bot.study.printed_passes import (
     PROGRAM_FOLDER,
@@ -103,6 +105,8 @@ class SideTracer:
         self._planned = {cell.key: cell for cell in plan.cells}
         self._sources: dict[CellKey, dict[str, Path] | Failure] = {}
         self._programs: dict[CellKey, ProgramReader | str] = {}
+        self._sides_as_in_artifact: dict[tuple[CellKey, str], LadderSide] = {}
+        self._neighbours: dict[tuple[CellKey, str], LadderSide] = {}
         self._lock = threading.Lock()
 
     def trace(
@@ -140,25 +144,39 @@ class SideTracer:
 
     def ladder_side(self, cell: Cell, row: Dispatch) -> LadderSide:
         """Return one dispatch, and the compiler that compiles it alone on this side."""
+        side = self._side_alone(cell, row)
+        if self._planned[cell.key].target.backend != AMD:
+            return side
+        with self._lock:
+            known_side = self._sides_as_in_artifact.get((cell.key, row.name))
+        if known_side is None:
+            neighbours = [
+                self._neighbour(cell, other) for other in neighbours_of(cell, row)
+            ]
+            known_side = as_in_artifact(side, neighbours)
+            with self._lock:
+                self._sides_as_in_artifact[cell.key, row.name] = known_side
+        return known_side
+
+    def _neighbour(self, cell: Cell, row: Dispatch) -> LadderSide:
+        """Return a neighbour of dispatches, whose later phases are compiled only once."""
+        neighbour = self._side_alone(cell, row)
+        with self._lock:
+            return self._neighbours.setdefault((cell.key, row.name), neighbour)
+
+    def _side_alone(self, cell: Cell, row: Dispatch) -> LadderSide:
         planned = self._planned[cell.key]
         argv = _argv(planned, cell)
         sources = self._sources_of(planned, argv)
+        source: str | Failure
         if isinstance(sources, Failure):
-            return LadderSide(setup=self._setup, argv=argv, row=row, source=sources)
-        path = sources.get(row.executable)
-        if path is None:
-            return LadderSide(
-                setup=self._setup,
-                argv=argv,
-                row=row,
-                source=Failure("read", _NO_SOURCE),
-            )
-        return LadderSide(
-            setup=self._setup,
-            argv=argv,
-            row=row,
-            source=path.read_text(encoding="utf-8", errors="replace"),
-        )
+            source = sources
+        elif row.executable in sources:
+            path = sources[row.executable]
+            source = path.read_text(encoding="utf-8", errors="replace")
+        else:
+            source = Failure("read", _NO_SOURCE)
+        return LadderSide(setup=self._setup, argv=argv, row=row, source=source)
 
     def program_side(self, cell: Cell) -> ProgramSide | str:
         """Return a cell's whole program and this side's compiler, or the reason."""

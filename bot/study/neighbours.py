@@ -1,0 +1,72 @@
+"""Compile an executable of AMD's GPUs alone, so that it has the code of the artifact.
+
+The artifact holds the kernels of all executables in one module. LLVM's code generator
+computes its limits of register pressure only if the reserved registers differ from
+those of the kernel before. So a kernel may have limits of an earlier one, and other
+code than alone. Behind a small kernel of the same program it has the same code again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from bot.core.snapshot import Cell, Dispatch, Failure
+from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, TARGETS, unwrapped
+from bot.study.ladder import LadderSide
+
+
+def neighbours_of(cell: Cell, row: Dispatch) -> list[Dispatch]:
+    """Return the kernels behind which a dispatch is tried, the likeliest first.
+
+    They are the smallest with workgroup memory and the smallest of all. Kernels of the
+    same kind reserve the same registers, so these two stand for most others.
+    """
+    others = [
+        other
+        for other in cell.dispatches
+        if other.code_bytes and other.executable != row.executable
+    ]
+    others.sort(key=lambda other: (other.code_bytes or 0, other.name))
+    with_memory = [other for other in others if other.workgroup_bytes]
+    likeliest = with_memory[:1]
+    if others and others[0] not in likeliest:
+        likeliest.append(others[0])
+    return likeliest
+
+
+def as_in_artifact(side: LadderSide, neighbours: Sequence[LadderSide]) -> LadderSide:
+    """Return the side, behind a neighbour if its code is that of the artifact there.
+
+    If neither that nor the executable alone gives this code, it is compiled alone. Both
+    ways are tried in the order in which fewer compiles are expected: it is mostly
+    kernels with workgroup memory that need a neighbour.
+    """
+    if not side.row.workgroup_bytes and side.has_code_of_artifact:
+        return side
+    for neighbour in neighbours:
+        texts = _texts(neighbour)
+        if texts is not None:
+            behind_it = _behind(side, texts)
+            if behind_it.has_code_of_artifact:
+                return behind_it
+    return side
+
+
+def _behind(side: LadderSide, texts: Mapping[str, str]) -> LadderSide:
+    return replace(side, setup=replace(side.setup, neighbour=texts))
+
+
+def _texts(neighbour: LadderSide) -> dict[str, str] | None:
+    """Return phase → the neighbour's IR; None if it is not known at each phase."""
+    texts = dict[str, str]()
+    phases = {
+        SOURCES: neighbour.source,
+        CONFIGURATIONS: neighbour.configured,
+        TARGETS: neighbour.translated,
+    }
+    for phase, text in phases.items():
+        if isinstance(text, Failure):
+            return None
+        texts[phase] = unwrapped(text)
+    return texts
