@@ -41,15 +41,29 @@ class Worker:
     ) -> str | None:
         """Return the answer to `line`, or the worker's greeting if `line` is None.
 
-        Returns None if the worker died or did not answer in time.
+        Returns None if the worker died, or did not read and answer in time.
         """
+        deadline = time.monotonic() + timeout_seconds
         try:
-            if line is not None and self._child.stdin is not None:
-                self._child.stdin.write(line.encode() + b"\n")
-                self._child.stdin.flush()
-            return self._read_line(cancel, time.monotonic() + timeout_seconds)
+            if line is not None:
+                self._send(line.encode() + b"\n", cancel, deadline)
+            return self._read_line(cancel, deadline)
         except (OSError, ValueError):
             return None
+
+    def _send(self, request: bytes, cancel: Cancel, deadline: float) -> None:
+        """Write a request; raise TimeoutError if the worker does not read it in time."""
+        fd = cast("IO[bytes]", self._child.stdin).fileno()
+        os.set_blocking(fd, False)
+        unsent = memoryview(request)
+        while unsent:
+            cancel.check()
+            if time.monotonic() > deadline:
+                self.close()
+                raise TimeoutError
+            if select.select([], [fd], [], _POLL_SECONDS)[1]:
+                written = os.write(fd, unsent[:_CHUNK_BYTES])
+                unsent = unsent[written:]
 
     def _read_line(self, cancel: Cancel, deadline: float) -> str | None:
         fd = cast("IO[bytes]", self._child.stdout).fileno()

@@ -1,4 +1,4 @@
-"""bot.system.processes and bot.system.worker: real children, how they end, what they cost, and that none is left behind."""
+"""bot.system.processes: real children, how they end, what they cost, and that none is left behind."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from deaf_family import DEAF_FAMILY, PYTHON, was_killed
 from fake_compiler import is_alive, wait_until
 
 from bot.errors import Interrupted
@@ -20,9 +21,6 @@ from bot.system.environment import scrubbed_environment
 from bot.system.memory_layout import LAYOUTS, fixed_addresses, placed
 from bot.system.pipes import LIMIT_BYTES, whole_lines
 from bot.system.processes import Outcome, run
-from bot.system.worker import Worker
-
-PYTHON = (sys.executable, "-IS", "-c")
 
 
 def python(
@@ -43,28 +41,6 @@ def shell(
         ["sh", "-c", command],
         cancel=cancel or Cancel(),
         timeout_seconds=timeout_seconds,
-    )
-
-
-DEAF_FAMILY = """
-import os, signal, subprocess, sys, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-deaf = "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
-grandchild = deaf + "; time.sleep(60); os.mkdir(sys.argv[1])"
-child = subprocess.Popen([sys.executable, "-IS", "-c", grandchild, sys.argv[1] + ".ended"])
-with open(sys.argv[1] + ".part", "w") as file:
-    file.write(f"{os.getpid()} {child.pid}")
-os.rename(sys.argv[1] + ".part", sys.argv[1])
-time.sleep(float(sys.argv[2]))
-"""
-
-
-def was_killed(file: Path) -> bool:
-    """True where the whole family whose numbers are in the file is gone, and did not come to its own end."""
-    pids = [int(pid) for pid in file.read_text().split()]
-    return (
-        wait_until(lambda: not any(map(is_alive, pids)), 5)
-        and not file.with_suffix(".ended").exists()
     )
 
 
@@ -269,99 +245,6 @@ def test_peak_memory_is_that_of_the_program() -> None:
     assert (
         peak_rss_kib is not None and wanted_kib < peak_rss_kib < wanted_kib + 30 * 1024
     )
-
-
-# Workers
-
-
-def test_an_answer_in_pieces_and_one_that_is_long() -> None:
-    code = (
-        "import sys, time\nfor line in sys.stdin:\n"
-        "    sys.stdout.write('x'); sys.stdout.flush(); time.sleep(0.05)\n"
-        "    sys.stdout.write('y' * 300000 + '\\nrest\\n'); sys.stdout.flush()"
-    )
-    worker = Worker([*PYTHON, code])
-    assert worker.ask("q", Cancel()) == "x" + "y" * 300_000
-    assert worker.ask(None, Cancel()) == "rest"
-    worker.close()
-
-
-@pytest.mark.parametrize(
-    ("code", "answers"),
-    [
-        (
-            "import sys; print('hello', flush=True); sys.stdin.readline(); sys.exit(1)",
-            ["hello", None, None],
-        ),
-        ("import sys; sys.stdout.write('{\"regions\": 1'); sys.stdout.flush()", [None]),
-        (
-            (
-                "import sys; sys.stdout.buffer.write(b'\\xff\\x00\\n');"
-                " sys.stdout.flush(); sys.stdin.read()"
-            ),
-            ["\ufffd\x00"],
-        ),
-        ("import os; print('GITHUB_TOKEN' in os.environ, flush=True)", ["False"]),
-        (
-            "import sys; sys.stderr.write('x' * 1000000); print('done', flush=True)",
-            ["done"],
-        ),
-    ],
-    ids=[
-        "dies",
-        "half an answer",
-        "garbage is handed on",
-        "no token",
-        "a flood of errors",
-    ],
-)
-def test_workers_of_all_kinds(
-    monkeypatch: pytest.MonkeyPatch, code: str, answers: list[str | None]
-) -> None:
-    monkeypatch.setenv("GITHUB_TOKEN", "ghs_secret")
-    worker = Worker([*PYTHON, code])
-    assert [
-        worker.ask("q" if number else None, Cancel())
-        for number, _ in enumerate(answers)
-    ] == answers
-    worker.close()
-
-
-def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
-    worker = Worker([*PYTHON, DEAF_FAMILY, str(tmp_path / "pids"), "90"])
-    assert wait_until((tmp_path / "pids").exists)
-    assert worker.ask("q", Cancel(), timeout_seconds=0.2) is None
-    assert was_killed(tmp_path / "pids")
-    assert worker.ask("q", Cancel()) is None
-    worker.close()
-
-
-# What the kernel tells of a child is never below its parent's peak; /proc has the
-# child's own.
-ENDLESS = """
-import sys
-from bot.system.cancel import Cancel
-from bot.system.worker import Worker
-one = Worker([sys.executable, "-IS", "-c", "import os\\nwhile True: os.write(1, b'x' * 65536)"])
-answer = one.ask(None, Cancel())
-peak_kib = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(answer, int(peak_kib) < 600 << 10)
-"""
-
-
-def test_an_answer_without_end_is_none_and_does_not_fill_the_memory() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ENDLESS], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "None True\n"
-
-
-def test_close_ends_a_busy_worker_and_may_be_called_twice(tmp_path: Path) -> None:
-    worker = Worker([*PYTHON, DEAF_FAMILY, str(tmp_path / "pids"), "90"])
-    assert wait_until((tmp_path / "pids").exists)
-    worker.close()
-    worker.close()
-    assert was_killed(tmp_path / "pids")
 
 
 # When this process is killed
