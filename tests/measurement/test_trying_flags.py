@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from prepared_program import bot
+from real_compilers import own_cache
 from reduction_models import SUMS
 
 from bot.core.planned import Model, PlannedCell, Target
@@ -19,7 +20,10 @@ DATA_TILING = "--iree-opt-data-tiling"
 
 
 def compared(folder: Path, *arguments: str) -> tuple[dict[str, Any], str]:
-    """Compare two sides of one compiler; return `report.json` and what was printed."""
+    """Compare two sides of one compiler; return `report.json` and what was printed.
+
+    The cache has no builds of other tests: what is compiled is part of what is printed.
+    """
     (folder / "m.mlir").write_text(SUMS, encoding="utf-8")
     config = (
         "schema: code-size-config/1\nmodels: [m.mlir]\n"
@@ -32,6 +36,8 @@ def compared(folder: Path, *arguments: str) -> tuple[dict[str, Any], str]:
         RELEASE,
         "--config",
         "c.yml",
+        "--cache",
+        own_cache(folder / "cache", RELEASE),
         "--out",
         "out",
         *arguments,
