@@ -6,7 +6,8 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 import pytest
 from places import ROOT
@@ -79,9 +80,15 @@ SOURCES = {
     ): path
     for path in sorted((ROOT / "bot").rglob("*.py"))
 }
-TREES = {
-    name: ast.parse(path.read_text(encoding="utf-8")) for name, path in SOURCES.items()
-}
+
+
+@cache
+def trees() -> Mapping[str, ast.Module]:
+    """Return module → its syntax tree."""
+    return {
+        name: ast.parse(path.read_text(encoding="utf-8"))
+        for name, path in SOURCES.items()
+    }
 
 
 def imports_of(tree: ast.AST, package: str = "") -> set[str]:
@@ -104,12 +111,16 @@ def imports_of(tree: ast.AST, package: str = "") -> set[str]:
     return modules
 
 
-IMPORTS = {
-    name: imports_of(
-        tree, name if SOURCES[name].name == "__init__.py" else name.rpartition(".")[0]
-    )
-    for name, tree in TREES.items()
-}
+@cache
+def all_imports() -> Mapping[str, set[str]]:
+    """Return module → what it imports."""
+    imports = {}
+    for name, tree in trees().items():
+        package = name
+        if SOURCES[name].name != "__init__.py":
+            package = name.rpartition(".")[0]
+        imports[name] = imports_of(tree, package)
+    return imports
 
 
 def within(module: str, *places: str) -> bool:
@@ -134,7 +145,9 @@ def floor_plan() -> str:
 
 def offenders(is_wrong: Callable[[str, str], bool]) -> list[str]:
     """`importer → imported` for all imports that are wrong."""
-    pairs = ((name, imported) for name in SOURCES for imported in sorted(IMPORTS[name]))
+    pairs = (
+        (name, imported) for name in SOURCES for imported in sorted(all_imports()[name])
+    )
     return [
         f"{name} → {imported}" for name, imported in pairs if is_wrong(name, imported)
     ]
@@ -184,13 +197,13 @@ def test_core_and_errors_import_nothing_that_touches_the_world() -> None:
             "sys",
             "sys.intern",
         ):
-            return "sys.intern" not in IMPORTS[name]
+            return "sys.intern" not in all_imports()[name]
         # several threads decode; nothing is started
         if imported in (
             "threading",
             "threading.Lock",
         ):
-            return "threading.Lock" not in IMPORTS[name]
+            return "threading.Lock" not in all_imports()[name]
         return (
             not within(imported, "bot.core", "bot.errors")
             and imported.partition(".")[0] not in PURE.split()
@@ -201,7 +214,7 @@ def test_core_and_errors_import_nothing_that_touches_the_world() -> None:
 
 def test_core_neither_opens_nor_prints() -> None:
     names = {
-        name: set(dotted_names(TREES[name])) & IMPURE_CALLS
+        name: set(dotted_names(trees()[name])) & IMPURE_CALLS
         for name in SOURCES
         if within(name, "bot.core")
     }
@@ -210,7 +223,7 @@ def test_core_neither_opens_nor_prints() -> None:
 
 def test_errors_import_nothing_of_the_bot() -> None:
     assert not [
-        imported for imported in IMPORTS["bot.errors"] if within(imported, "bot")
+        imported for imported in all_imports()["bot.errors"] if within(imported, "bot")
     ]
 
 
@@ -223,12 +236,12 @@ def test_one_module_spawns_processes() -> None:
     )
     calls = {
         name: [n for n in dotted_names(tree) if SPAWNING_CALL.fullmatch(n)]
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
     }
     assert {
         name: spawned for name, spawned in calls.items() if spawned and name != SPAWNER
     } == {}
-    assert "subprocess" in IMPORTS[SPAWNER]
+    assert "subprocess" in all_imports()[SPAWNER]
 
 
 def test_only_the_system_reaches_the_network() -> None:
@@ -244,7 +257,7 @@ def test_only_the_system_reaches_the_network() -> None:
 def test_imports_are_written_so_that_these_tests_see_them() -> None:
     hidden = {"importlib.import_module", "import_module", "__import__"}
     assert {
-        name for name, tree in TREES.items() if hidden & set(dotted_names(tree))
+        name for name, tree in trees().items() if hidden & set(dotted_names(tree))
     } <= {SCRIPT}
 
 
@@ -253,7 +266,7 @@ def test_the_script_and_its_siblings_run_without_the_bot_and_its_libraries() -> 
         imported
         for name in SOURCES
         if within(name, *ROOMS_OF_SCRIPTS)
-        for imported in IMPORTS[name]
+        for imported in all_imports()[name]
     }
     foreign = {module for module in modules if not within(module, *ROOMS_OF_SCRIPTS)}
     assert {
@@ -285,7 +298,7 @@ def test_every_library_is_declared() -> None:
 
 
 def test_the_script_for_arrays_runs_without_the_bot_and_nothing_imports_it() -> None:
-    packages = {imported.partition(".")[0] for imported in IMPORTS[ARRAYS]}
+    packages = {imported.partition(".")[0] for imported in all_imports()[ARRAYS]}
     assert packages <= {*sys.stdlib_module_names, *OF_THE_EXTRA_RUN}
     assert offenders(lambda _, imported: within(imported, ARRAYS)) == []
 
