@@ -36,7 +36,8 @@ from bot.core.report import Report
 from bot.core.snapshot import CellKey, Snapshot
 from bot.show.progress import MeasureProgress
 from bot.show.report_files import write_snapshot
-from bot.study.prepare import Request, Work
+from bot.study.prepare import Work
+from bot.study.request import Request
 from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache
 

@@ -26,7 +26,8 @@ from bot.config.requirements import sought_compiler
 from bot.core.planned import SIDES
 from bot.core.snapshot import Snapshot
 from bot.core.snapshot_json import snapshot_lines
-from bot.study.prepare import Request, Work
+from bot.study.prepare import Work
+from bot.study.request import Request
 from bot.study.tracing import traced
 from bot.system.cancel import Cancel
 from bot.system.defaults import cores, default_cache

@@ -36,7 +36,7 @@ def run(arguments: Arguments) -> None:
     from bot.cli.work import work_of
     from bot.errors import NoVerdict, OutputError
     from bot.show.report_files import write_snapshot
-    from bot.study.prepare import require_writable
+    from bot.system.files import require_writable
 
     work = work_of(arguments, {"head": arguments.compiler})
     out = arguments.out

@@ -15,10 +15,11 @@ from bot.cli.showing import TerminalShow
 from bot.config.configuration import chosen_config, load_config
 from bot.show.views import ask_for
 from bot.study.cache_limit import limit_of_environment, limited
-from bot.study.prepare import Request, Work, require_writable
+from bot.study.prepare import Work
+from bot.study.request import Request
 from bot.study.specs import named_file
 from bot.system.cancel import Cancel
-from bot.system.files import sweep_temporary
+from bot.system.files import require_writable, sweep_temporary
 from bot.system.guard import require_none_left
 from bot.system.tokens import require_no_token
 

@@ -32,7 +32,7 @@ from bot.github.services import Services, open_services
 from bot.github.storing import store
 from bot.github.weekly import weekly
 from bot.study.cache_limit import limit_of_environment, limited
-from bot.study.prepare import Show
+from bot.study.request import Show
 from bot.system.cancel import Cancel
 from bot.system.ownership import give_to_owner
 from bot.system.tokens import require_no_token

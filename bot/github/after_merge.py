@@ -34,7 +34,7 @@ from bot.show.annotations import model_paths
 from bot.show.check import after_merge_name, check_run
 from bot.show.report_files import write_report
 from bot.study.comparison import no_verdict
-from bot.study.prepare import require_writable
+from bot.system.files import require_writable
 from bot.system.hub import Hub
 
 

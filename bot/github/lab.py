@@ -36,7 +36,8 @@ from bot.show.lab_comment import lab_comment
 from bot.show.report_files import write_snapshot
 from bot.study.lab import experimented
 from bot.study.lab_outcome import require_measured
-from bot.study.prepare import Work, require_writable
+from bot.study.prepare import Work
+from bot.system.files import require_writable
 from bot.system.hub import Hub
 
 

@@ -18,10 +18,10 @@ from bot.github.stores import store_of
 from bot.show.filters import plural
 from bot.show.report_files import write_snapshot
 from bot.study.comparison import reported
-from bot.study.prepare import require_writable
 from bot.study.side_plan import plan_digest
 from bot.study.storing_ir import with_stored_ir
 from bot.study.tracing import with_largest_traced
+from bot.system.files import require_writable
 
 
 def baseline(services: Services) -> int:

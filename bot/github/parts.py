@@ -22,10 +22,11 @@ from bot.github.sides import Wanted, pushed, wanted_sides
 from bot.github.stores import store_of
 from bot.show.filters import plural
 from bot.show.report_files import write_snapshot
-from bot.study.prepare import Work, require_writable
+from bot.study.prepare import Work
 from bot.study.rechecking import doubtful
 from bot.study.side_plan import SidePlan
 from bot.study.snapshot_files import load_snapshot
+from bot.system.files import require_writable
 
 
 def part(services: Services) -> None:

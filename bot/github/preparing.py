@@ -19,7 +19,7 @@ from bot.github.sides import wanted_sides
 from bot.github.stores import branch_of, other_repository, require_fitting_token
 from bot.show.filters import plural
 from bot.store.entries import by_commit
-from bot.study.prepare import require_writable
+from bot.system.files import require_writable
 
 
 def prepare(services: Services) -> None:

@@ -34,7 +34,7 @@ from bot.github.suspected import suspected
 from bot.github.trusted_base import trusted_base
 from bot.store.entries import by_commit
 from bot.study.comparison import adopting, held_to_limits, reported
-from bot.study.prepare import require_writable
+from bot.system.files import require_writable
 
 
 def report(services: Services) -> int:

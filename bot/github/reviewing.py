@@ -36,12 +36,13 @@ from bot.store.ir_files import stored_ir_of
 from bot.study.changed_defaults import changed_defaults
 from bot.study.comparison import adopting, held_to_limits, reported
 from bot.study.laddering import laddered
-from bot.study.prepare import Work, require_writable
+from bot.study.prepare import Work
 from bot.study.run_times import failing_builds, run_times
 from bot.study.side_plan import SidePlan
 from bot.study.snapshot_files import load_snapshot
 from bot.study.tracing import traced
 from bot.study.trying_flags import tried_flags
+from bot.system.files import require_writable
 
 
 def review(services: Services) -> int:

@@ -11,7 +11,7 @@ from bot.core.context import ActionInputs, RunContext
 from bot.core.sharding import agreed
 from bot.errors import UsageError
 from bot.github.runner import write_outputs
-from bot.study.prepare import Request, Show
+from bot.study.request import Request, Show
 from bot.system.cancel import Cancel
 from bot.system.credentials import credentials
 from bot.system.defaults import cores, default_cache

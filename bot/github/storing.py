@@ -28,7 +28,7 @@ from bot.github.pushes import (
 from bot.github.services import Services
 from bot.github.stores import other_repository, require_fitting_token, store_of
 from bot.show.report_files import write_snapshot
-from bot.study.prepare import require_writable
+from bot.system.files import require_writable
 
 
 def store(services: Services) -> int:

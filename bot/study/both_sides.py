@@ -19,10 +19,12 @@ from bot.core.snapshot import CellKey, Snapshot
 from bot.core.spec import MOVING, Sought
 from bot.errors import UsageError
 from bot.study.named_compilers import is_trial, named_compiler
-from bot.study.prepare import Request, Show, Work, require_writable
+from bot.study.prepare import Work
+from bot.study.request import Request, Show
 from bot.study.side_plan import SidePlan
 from bot.study.snapshot_files import is_snapshot, stored_sides
 from bot.system.cancel import Cancel
+from bot.system.files import require_writable
 
 
 class BothSides(NamedTuple):

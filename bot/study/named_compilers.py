@@ -15,7 +15,8 @@ from msgspec import structs
 from bot.config.requirements import pinned_here
 from bot.core.spec import Sought
 from bot.errors import UsageError
-from bot.study.prepare import Request, Work
+from bot.study.prepare import Work
+from bot.study.request import Request
 from bot.study.snapshot_files import is_snapshot
 from bot.study.specs import exists
 

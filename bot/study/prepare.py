@@ -6,12 +6,10 @@ Models are read, compilers are fetched, and cells are planned.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Protocol
 
 import msgspec
 
@@ -26,65 +24,23 @@ from bot.compiler.toolchain import resolve
 from bot.config.configuration import Config
 from bot.config.targets import unfit_for_iree
 from bot.core.planned import Model, PlannedCell, Target, narrowed, plan, select
-from bot.core.report import Report
 from bot.core.sharding import assigned, shard
 from bot.core.snapshot import Snapshot
 from bot.core.spec import RESOLVED, Places, Sought
 from bot.core.study import Pair, Sides
-from bot.errors import OutputError, UsageError
+from bot.errors import UsageError
 from bot.study.commits import Commit, as_commit, open_commit
 from bot.study.measuring import measure_sides
 from bot.study.model_files import load_models
 from bot.study.rechecking import recheck
-from bot.study.resources import Progress, Resources
+from bot.study.request import Request, Show
+from bot.study.resources import Resources
 from bot.study.side_plan import SidePlan
 from bot.study.snapshot_files import stored_sides
 from bot.system.cancel import Cancel
 from bot.system.files import is_writable
 from bot.system.git import Repository, repository_of
 from bot.system.meter import Meter
-
-
-class Show(Protocol):
-    """The user's display during a run."""
-
-    def say(self, line: str) -> None:
-        """Print one line of news."""
-
-    def report(self, report: Report, files: Sequence[Path]) -> None:
-        """Show the finished report, and the files it was written to."""
-
-    @contextmanager
-    def progress(self) -> Iterator[Progress]:
-        """Yield the display of long work."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The arguments of a command or an event, as a value."""
-
-    # side, or `both` → SPEC; a side that is not named comes from the configuration
-    specs: dict[str, str] = field(default_factory=dict)
-    config: Path | None = None
-    models: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()  # for every cell, beside the configuration's
-    jobs: int = 1
-    cache: Path = Path(".cache")
-    out: Path = Path("out")
-    shard: tuple[int, int] = (1, 1)  # (index from 1, count) of the part to measure
-    # the text that `plan --shards` printed; without it cells are spread by size
-    plan: str | None = None
-    tried: tuple[str, ...] = ()  # flags for the cells of the head side alone
-    # side → a configuration of its own, in place of `config`; None is the packaged one
-    configs: Mapping[str, Path | None] = field(default_factory=dict)
-    # `latest` or `nightly` → the release that it is for all runners of a plan
-    releases: Mapping[str, str] = field(default_factory=dict)
-    suspects: bool = False  # whether the compiler's commits are looked up on GitHub
-    # a clone of the compiler's repository in which they are looked up instead, if any
-    source: Path | None = None
-    # what is closed when the command ends
-    closing: ExitStack = field(default_factory=ExitStack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,19 +369,3 @@ def _both_sides(sides: Sides) -> list[Pair]:
     if {"base", "head"} <= sides.keys():
         return [Pair("base", "head")]
     return []
-
-
-def require_writable(directory: Path) -> None:
-    """Raise OutputError if the directory is not writable.
-
-    Called before the first compile, so that no work is lost.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=directory):
-            pass
-    except OSError as error:
-        hint = "choose another place with --out"
-        raise OutputError(
-            f"cannot be written to: {error.strerror}", where=str(directory), hint=hint
-        ) from None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from bot.compiler.cell_cache import CellCache, TextStore
@@ -64,6 +65,15 @@ class Resources:
         """Return the assembler that makes machine code of PTX text."""
         return Assembler(self.cancel, self.timeout_seconds, installed())
 
+    def session(self, scratch: Path, meter: Meter) -> Session:
+        """Return the session of a compiler that works with its files in a folder."""
+        return Session(
+            scratch=scratch,
+            timeout_seconds=self.timeout_seconds,
+            cancel=self.cancel,
+            meter=meter,
+        )
+
     def compile(
         self,
         plans: Iterable[tuple[SidePlan, Sequence[tuple[PlannedCell, int]]]],
@@ -87,12 +97,7 @@ class Resources:
             tasks = []
             for plan, cells in plans:
                 if cells:
-                    session = Session(
-                        scratch=scratch,
-                        timeout_seconds=self.timeout_seconds,
-                        cancel=self.cancel,
-                        meter=meter,
-                    )
+                    session = self.session(scratch, meter)
                     start = partial(
                         compile_cell,
                         plan.label,

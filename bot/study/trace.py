@@ -29,9 +29,9 @@ from bot.study.changed_dispatches import dispatches_of, is_formed, is_lone
 from bot.study.ladder_choice import Wanted, no_ladder
 from bot.study.laddering import with_ladders
 from bot.study.machine_passes import machine_passes
-from bot.study.prepare import Request, Show
 from bot.study.printed_passes import program_command, trace_commands
 from bot.study.proving_pass import prove_pass
+from bot.study.request import Request, Show
 from bot.study.tracing import SideTracer, side_tracers, with_traces
 from bot.system.cancel import Cancel
 

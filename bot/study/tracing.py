@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from bot.compiler.bindings import working
 from bot.compiler.cell_cache import cell_key
-from bot.compiler.compiler import Session
 from bot.compiler.compiling import CompileInput, CompileSetup
 from bot.compiler.importing import Importer
 from bot.compiler.program_cache import ProgramCache
@@ -261,12 +260,7 @@ def side_tracers(
     with temporary_directory("trace-") as scratch, ExitStack() as stack:
         tracers = {}
         for plan in plans:
-            session = Session(
-                scratch=scratch,
-                timeout_seconds=resources.timeout_seconds,
-                cancel=resources.cancel,
-                meter=Meter(),
-            )
+            session = resources.session(scratch, Meter())
             bindings = stack.enter_context(
                 closing(working(plan.toolchain, resources.cancel))
             )

@@ -230,3 +230,19 @@ def whole_or_nothing(path: Path) -> bytes:
         return b""
     except OSError:
         return b""
+
+
+def require_writable(directory: Path) -> None:
+    """Raise OutputError if the directory is not writable.
+
+    Called before the first compile, so that no work is lost.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        hint = "choose another place with --out"
+        raise OutputError(
+            f"cannot be written to: {error.strerror}", where=str(directory), hint=hint
+        ) from None

@@ -18,7 +18,8 @@ from bot.cli.main import main
 from bot.config.configuration import Config
 from bot.core.spec import Places
 from bot.fold.audit import FoldAudit
-from bot.study.prepare import Request, Work
+from bot.study.prepare import Work
+from bot.study.request import Request
 
 CONFIG = (
     "schema: code-size-config/1\ncompiler: {head: 3.13.0}\nmodels:"

@@ -18,7 +18,8 @@ from bot.core.snapshot import Cell, Snapshot
 from bot.study.compiling_alone import SOURCES
 from bot.study.executable_sources import executables_at
 from bot.study.ladder import LadderSide
-from bot.study.prepare import Request, Work
+from bot.study.prepare import Work
+from bot.study.request import Request
 from bot.study.side_plan import SidePlan
 from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache

@@ -22,7 +22,8 @@ from bot.core.trace import REGION, DispatchTrace
 from bot.readers.passes import PassReader
 from bot.show.report_files import write_snapshot
 from bot.store.entries import pack, unpack
-from bot.study.prepare import Request, Work
+from bot.study.prepare import Work
+from bot.study.request import Request
 from bot.study.tracing import with_largest_traced
 from bot.system.cancel import Cancel
 from bot.system.defaults import default_cache
