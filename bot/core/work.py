@@ -97,3 +97,19 @@ def ladder_work(
 def stored_ir_work(row: Dispatch, backend: str) -> int:
     """Return the work of storing a dispatch's IR: base's half of a ladder."""
     return ladder_work(row, row, backend, both_orders=False) // _LADDERS_PER_STORED_IR
+
+
+class WorkLeft:
+    """The work that is left of a budget; None is without a limit."""
+
+    def __init__(self, work: int | None) -> None:
+        self._left = work
+
+    def take(self, work: int) -> bool:
+        """Take this work if so much is left; return whether it was taken."""
+        if self._left is None:
+            return True
+        if work > self._left:
+            return False
+        self._left -= work
+        return True

@@ -9,7 +9,7 @@ from dataclasses import replace as replace_field
 from bot.core.explanation import DispatchDelta, Explanation, RootCause, moved_bytes
 from bot.core.planned import SIDES
 from bot.core.snapshot import CellKey
-from bot.core.work import COMPILES_OF_LADDER, ladder_work
+from bot.core.work import COMPILES_OF_LADDER, WorkLeft, ladder_work
 from bot.explain.clusters import changed_knobs
 from bot.explain.sameness import configured_differently
 from bot.study.changed_dispatches import Moved
@@ -110,7 +110,7 @@ def within_work(
     largest ladders. Work counts whether or not a ladder is known already, so that the
     same snapshots always get the same ladders.
     """
-    budget = _Left(work)
+    budget = WorkLeft(work)
     chosen = list[Wanted]()
     for pair in moved:
         key, delta = pair
@@ -127,22 +127,6 @@ def within_work(
     return [
         replace_field(ladder, both_orders=ladder.place in twice) for ladder in chosen
     ]
-
-
-class _Left:
-    """The work that is left; None is without a limit."""
-
-    def __init__(self, work: int | None) -> None:
-        self._left = work
-
-    def take(self, work: int) -> bool:
-        """Take this work if so much is left; return whether it was taken."""
-        if self._left is None:
-            return True
-        if work > self._left:
-            return False
-        self._left -= work
-        return True
 
 
 class LadderCosts:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from bot.core.explanation import moved_bytes
 from bot.core.mappings import only_named
 from bot.core.snapshot import CellKey, Snapshot
-from bot.core.work import compile_work, trace_work
+from bot.core.work import WorkLeft, compile_work, trace_work
 from bot.study.changed_dispatches import Moved, dispatches_of, is_formed
 
 COMPILES_PER_TRACE_WORK = 4
@@ -61,15 +61,12 @@ def programs_within(
         if is_formed(delta):
             formed[same[key]] += abs(moved_bytes(delta) or 0)
     compiled = _compile_works(sides)
-    remaining_work = work
+    budget = WorkLeft(work)
     allowed = set[CellKey]()
     for program, _ in sorted(formed.items(), key=lambda item: (-item[1], item[0])):
         cost = COMPILES_PER_EXPERIMENT * _cheapest_compile(compiled, program.model)
-        if remaining_work is not None:
-            if cost > remaining_work:
-                continue
-            remaining_work -= cost
-        allowed.add(program)
+        if budget.take(cost):
+            allowed.add(program)
     return allowed
 
 
