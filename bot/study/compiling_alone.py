@@ -96,14 +96,6 @@ def behind(neighbour: str, text: str) -> str:
     return f"{text[: opening.end()]}\n{neighbour}\n{text[opening.end() :]}"
 
 
-def unwrapped(text: str) -> str:
-    """Return what a module holds; the text has no aliases and may lack the module."""
-    opening = _MODULE.search(text)
-    if opening is None:
-        return text
-    return text[opening.end() :].rpartition("}")[0]
-
-
 def compile_with_bitcode(
     setup: CompileSetup, argv: Sequence[str], text: str, entry_point: str
 ) -> tuple[AloneCode | Failure, bytes | Failure]:

@@ -31,6 +31,7 @@ LOCAL = (  # Without aliases a piece of the text can be moved to another text.
 _SPLITTING = "--split-input-file"
 _SPLIT = "// -----"
 _T = TypeVar("_T")
+_EXECUTABLE = re.compile(r"^ *hal\.executable (?:\w+ )?@[^\n]* \{$", re.MULTILINE)
 _VARIANT = re.compile(r"hal\.executable\.variant\b")
 _MODULE = re.compile(r"builtin\.module( attributes \{[^\n]*\})? \{\n")
 _GENERIC_VARIANT = re.compile(r'"hal\.executable\.variant"')
@@ -501,6 +502,20 @@ def _renamed(text: str, name: str, new_name: str) -> str:
     symbol = re.compile(rf'@(?:"{re.escape(name)}"|{re.escape(name)}(?![\w.$]))')
     text = symbol.sub(lambda _: f'@"{new_name}"', text)
     return text.replace(f'sym_name = "{name}"', f'sym_name = "{new_name}"')
+
+
+def executable_in(text: str) -> str | None:
+    """Return the executable of a text in the plain form, without what is beside it.
+
+    Return None if the text has none.
+    """
+    opening = _EXECUTABLE.search(text)
+    if opening is None:
+        return None
+    end = _closing(text, opening.end() - 1)
+    if end is None:
+        return None
+    return text[opening.start() : end] + "\n"
 
 
 def _region(

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bot.core.snapshot import Cell, Dispatch, Failure
-from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, TARGETS, unwrapped
+from bot.study.compiling_alone import CONFIGURATIONS, SOURCES, TARGETS
+from bot.study.foreign_ir import executable_in
 from bot.study.ladder import LadderSide
 
 
@@ -68,5 +69,8 @@ def _texts(neighbour: LadderSide) -> dict[str, str] | None:
     for phase, text in phases.items():
         if isinstance(text, Failure):
             return None
-        texts[phase] = unwrapped(text)
+        executable = executable_in(text)
+        if executable is None:
+            return None
+        texts[phase] = executable
     return texts

@@ -10,7 +10,16 @@ from alone_stage import AloneStage, compile_setup, measured
 from bot.compiler.compiling import CompileSetup
 from bot.core.ladder import Ladder, attribution
 from bot.core.snapshot import Cell, Dispatch
-from bot.study.compiling_alone import PHASES, behind, unwrapped
+from bot.study.compiling_alone import (
+    CONFIGURATIONS,
+    PHASES,
+    SOURCES,
+    TARGETS,
+    AloneCode,
+    behind,
+    compile_from,
+)
+from bot.study.foreign_ir import executable_in
 from bot.study.ladder import LadderSide, measured_ladder
 from bot.study.neighbours import as_in_artifact, neighbours_of
 
@@ -95,10 +104,15 @@ def test_a_neighbour_stands_first_in_the_module(text: str, joined: str) -> None:
     assert behind("NEIGHBOUR", text) == joined
 
 
-def test_what_a_module_holds_is_found() -> None:
-    inner = "\n  hal.executable @x {\n    builtin.module {\n    }\n  }\n"
-    assert unwrapped(inner) == inner
-    assert unwrapped(f"module attributes {{a = 1 : i32}} {{{inner}}}\n") == inner
+def test_only_the_executable_of_a_neighbour_is_taken() -> None:
+    executable = '  hal.executable private @x {\n    m {a = "}"} {\n    }\n  }\n'
+    assert executable_in(executable) == executable
+    module = (
+        f"module {{\n  util.global private @d = 1 : i32\n{executable}}}\n{{-#\n#-}}\n"
+    )
+    assert executable_in(module) == executable
+    assert executable_in("module {\n}\n") is None
+    assert executable_in("hal.executable @x {\n") is None
 
 
 def sides_of(
@@ -112,6 +126,28 @@ def sides_of(
         for row in neighbours_of(cell, alone.row)
     ]
     return alone, as_in_artifact(alone, neighbours)
+
+
+def code_by_phase(side: LadderSide) -> dict[str, str | None]:
+    """Return phase → the digest of the code that the side's own IR of this phase gives."""
+    texts = {
+        SOURCES: side.source,
+        CONFIGURATIONS: side.configured,
+        TARGETS: side.translated,
+    }
+    codes = {}
+    for phase, text in texts.items():
+        assert isinstance(text, str), text
+        code = compile_from(
+            side.setup,
+            argv=side.argv,
+            text=text,
+            phase=phase,
+            entry_point=side.row.name,
+        )
+        assert isinstance(code, AloneCode), code
+        codes[phase] = code.code
+    return codes
 
 
 @pytest.mark.compiler
@@ -133,6 +169,7 @@ def test_a_product_behind_a_sum_has_a_complete_ladder(tmp_path: Path) -> None:
             assert not side.has_code_of_artifact
             assert in_front.has_code_of_artifact
             assert set(in_front.setup.neighbour) == set(PHASES)
+            assert code_by_phase(in_front) == dict.fromkeys(PHASES, side.row.code)
     assert isinstance(alone, Ladder)
     assert alone.base.why == "compiled alone it has 6,656 B, in the artifact 6,652 B"
     assert isinstance(behind_sum, Ladder)
