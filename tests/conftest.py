@@ -65,6 +65,11 @@ LONGEST = (
 """The files with the longest slow tests: they begin first."""
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than there are processors: many tests wait for servers or programs."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def begins(item: pytest.Item) -> tuple[bool, int]:
     """Return the place of a test among all: a long file that begins last keeps one processor busy."""
     place = len(LONGEST)
