@@ -12,7 +12,7 @@ from bot.show.escape import clean
 from bot.show.facts import MARKS, Facts, cells_phrase, mark_of
 from bot.show.filters import plural, share
 from bot.show.finding_groups import cause_of, keys_of
-from bot.show.finding_words import limit_words, state_parts, values_phrase
+from bot.show.finding_words import is_figure, limit_text, state_parts, values_phrase
 from bot.show.root_causes import shown_roots
 from bot.show.views import View
 
@@ -63,15 +63,11 @@ def grouped_row(
 
 
 def _limit_cell(finding: Finding, *, is_single: bool = True) -> Phrase:
-    """Return `54,534 B`.
-
-    For several builds, or if the rule has no single figure, return the rule's words.
-    """
-    text = limit_words(finding, is_single=is_single)
-    text = text.removeprefix("; limit").removeprefix(":").strip()
+    """Return the limit of a finding as a cell, on the right if it is an amount."""
+    text = limit_text(finding, is_single=is_single)
     if not text:
         return EMPTY_CELL
-    if text[0].isdigit():
+    if is_figure(text):
         return phrase(Span(text, "number"))
     return phrase(text)
 

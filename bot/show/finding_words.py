@@ -38,7 +38,22 @@ def finding_words(facts: Facts, finding: Finding, *, named: bool = True) -> Phra
 
 
 def limit_words(finding: Finding, *, is_single: bool = True) -> str:
-    """Return `; limit 54,534 B`.
+    """Return `; limit 54,534 B`, or `; limit: no growth` if it has no single figure."""
+    text = limit_text(finding, is_single=is_single)
+    if not text:
+        return ""
+    if is_figure(text):
+        return f"; limit {text}"
+    return f"; limit: {text}"
+
+
+def is_figure(limit: str) -> bool:
+    """Return whether the text of a limit is an amount."""
+    return limit[0].isdigit()
+
+
+def limit_text(finding: Finding, *, is_single: bool = True) -> str:
+    """Return `54,534 B`.
 
     For several builds, or if the rule has no single figure, return the rule's words.
     """
@@ -47,17 +62,17 @@ def limit_words(finding: Finding, *, is_single: bool = True) -> str:
     clipped = clip(finding.limit, _LIMIT_CHARS)
     parts = [_UNIT.sub(" ", clean(part)) for part in clipped.split(" and ")]
     if finding.kind == "limit":
-        return f"; limit {parts[0]}"
+        return parts[0]
     has_figure = is_single and finding.seen is None
     if has_figure and finding.base is not None and finding.allowed is not None:
         limit = finding.base + finding.allowed
-        return f"; limit {amount(limit, finding.quantity.unit)}"
+        return amount(limit, finding.quantity.unit)
     if parts == ["0"]:
-        return "; limit: no growth"
+        return "no growth"
     growth = " and ".join(f"+{part}" for part in parts)
     if len(parts) > 1:
-        return f"; limit: the larger of {growth}"
-    return f"; limit: {growth}"
+        return f"the larger of {growth}"
+    return growth
 
 
 def values_phrase(finding: Finding) -> Phrase:
