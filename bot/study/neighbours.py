@@ -1,9 +1,10 @@
 """Compile an executable of AMD's GPUs alone, so that it has the code of the artifact.
 
-The artifact holds the kernels of all executables in one module. LLVM's code generator
-computes its limits of register pressure only if the reserved registers differ from
-those of the kernel before. So a kernel may have limits of an earlier one, and other
-code than alone. Behind a small kernel of the same program it has the same code again.
+The artifact holds the kernels of all executables in one module. LLVM's limits of
+register pressure depend on a kernel's workgroup memory. LLVM computes them again only
+if the kernel reserves other registers than the one before it (`RegisterClassInfo`). So
+a kernel may have the limits of an earlier one, and then it has other code than alone.
+Behind a small kernel of the same program it has the code of the artifact again.
 """
 
 from __future__ import annotations
