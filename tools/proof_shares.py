@@ -80,14 +80,14 @@ COST_HEAD = (
 ABOUT = """
 The columns show:
 
-- *changed B*: the sum of the absolute changes of all dispatches.
-- *formed otherwise*: the share of dispatches that earlier passes formed in another way, or that only
-  one side has. *of these proved*: an experiment on the program proves the pass.
-- *own ladder*: the share of dispatches with a complete ladder of their own. *cause has a ladder*: any
-  dispatch of the same root cause has one. Both are shares of the dispatches that both sides have.
-- *proved*, *partly*, *refuted*, *not-tried*: the share of all bytes by the experiment behind the
-  named cause of this dispatch itself. A dispatch counts as not tried even if another dispatch of its
-  root cause was tried.
+- *changed B*: the sum of the absolute changes of all dispatches. All shares are shares of such bytes.
+- *formed otherwise*: bytes of dispatches that earlier passes formed in another way, or that only one
+  side has. *of these proved*: an experiment on the program proves the pass.
+- *own ladder*: bytes of dispatches with a complete ladder of their own. *cause has a ladder*: bytes of
+  dispatches with a root cause of which any dispatch has a complete ladder. Both are shares of the bytes
+  of dispatches that both sides have.
+- *proved*, *partly*, *refuted*, *not-tried*: bytes by the experiment behind the named cause of this
+  dispatch itself. A dispatch counts as not tried even if another dispatch of its root cause was tried.
 - *refuted setting*: bytes of dispatches with a different configuration that does not make the change.
 - *in configuration and MLIR*: the sum of these parts in complete ladders. *proved*: the share with
   a proved setting. *proved or traced*: the same, and the bytes for which a trace names a pass."""

@@ -1,7 +1,7 @@
 """Compare the machine instructions of a function after passes of both code generators.
 
-Both compile the same bitcode. It is a measurement, and no proof: the code generators
-diverge in the first pass with other counts.
+Both compile the same bitcode. The first pass after which the counts differ is a
+measurement, and no proof of a cause.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ def tried_flag_lines(flags: Sequence[TriedFlag]) -> Iterator[Phrase]:
         flag = flag_words(((row.removed, row.added),))
         if trial.only:
             yield phrase(
-                flag, " · nothing else differs, so this flag makes every change"
+                flag,
+                " · the only difference in its builds, so it makes all their changes",
             )
         else:
             status = STATUS_WORDS[trial.status]

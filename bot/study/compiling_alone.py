@@ -36,7 +36,7 @@ OBJECTS = "--iree-llvmcpu-keep-linker-artifacts"
 _MODULE = re.compile(
     r"""^(?:(?:builtin\.)?module\b.*\{|"builtin\.module"\(\).*\(\{)$""", re.MULTILINE
 )
-"""The opening of the outermost module: nothing in it begins a line."""
+"""The line that opens the outermost module. All lines inside the module are indented."""
 _BINARIES = "binaries"
 _INTERMEDIATES = "intermediates"
 
@@ -228,7 +228,7 @@ def _points_in(directory: Path, flags: Sequence[str]) -> list[EntryPoint] | Fail
 
 def function_points(objects: Sequence[Path]) -> Iterator[EntryPoint]:
     """Yield the functions of object files; raises MalformedBinary."""
-    # A run that compiles nothing alone needs no library of a format.
+    # Imported here, as a run that compiles nothing alone needs no library of a format.
     from bot.readers.object_code import function_codes
 
     for path in objects:

@@ -64,9 +64,9 @@ def worth_laddering(
     """Return the pairs with other code in the order in which they are measured.
 
     One example of each root cause in a failing build comes first. Then come one example
-    of each other root cause, and all others. Each group is in the order of the bytes
-    that a ladder explains for its work. An example stands for the bytes of its root
-    cause.
+    of each other root cause, and all others. The first two groups have only root causes
+    with at least 1 % of the total change. In each group, ladders with more bytes for
+    their work come first. An example counts with the bytes of its whole root cause.
 
     Args:
         failing: the builds that fail the check.
@@ -105,10 +105,10 @@ def within_work(
 ) -> list[Wanted]:
     """Return the ladders that the work covers, in their order.
 
-    A ladder that does not fit is skipped. A dispatch whose configuration differs gets
-    the proof of it, too. The rest of the work is spent on the other order of the
-    largest ladders. Work counts whether or not a ladder is known already, so that the
-    same snapshots always get the same ladders.
+    A ladder that does not fit is skipped. A dispatch whose configuration differs also
+    gets the proof of it, if the work covers that. The rest of the work is spent on the
+    other order of the largest ladders. Work counts whether or not a ladder is known
+    already, so that the same snapshots always get the same ladders.
     """
     budget = WorkLeft(work)
     chosen = list[Wanted]()
@@ -144,14 +144,11 @@ class LadderCosts:
         return ladder_work(delta.base, delta.head, backend, both_orders=both_orders)
 
     def other_order(self, moved: Moved) -> int:
-        """Return how much more work both orders are than one."""
+        """Return the additional work of the second order."""
         return self.ladder(moved, both_orders=True) - self.ladder(moved)
 
     def proof(self, moved: Moved) -> int:
-        """Return the work of leaving out one differing knob after the other.
-
-        That is as many compiles as it takes at most.
-        """
+        """Return the most work that a proof of the configuration may take."""
         knobs = changed_knobs(moved[1]) or ()
         compiles = min(MOST_COMPILES, LEAST_COMPILES + len(knobs))
         return self.ladder(moved) * compiles // COMPILES_OF_LADDER

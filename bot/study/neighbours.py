@@ -38,11 +38,11 @@ def neighbours_of(cell: Cell, row: Dispatch) -> list[Dispatch]:
 
 
 def as_in_artifact(side: LadderSide, neighbours: Sequence[LadderSide]) -> LadderSide:
-    """Return the side, behind a neighbour if its code is that of the artifact there.
+    """Return the side as it has to be compiled to get the code of the artifact.
 
-    If neither that nor the executable alone gives this code, it is compiled alone. Both
-    ways are tried in the order in which fewer compiles are expected: it is mostly
-    kernels with workgroup memory that need a neighbour.
+    Kernels with workgroup memory mostly need a neighbour, so they are tried behind each
+    neighbour first. Other kernels are tried alone first. If nothing gives the code of
+    the artifact, the kernel is compiled alone.
     """
     if not side.row.workgroup_bytes and side.has_code_of_artifact:
         return side

@@ -27,9 +27,9 @@ from bot.study.side_plan import SidePlan
 from bot.study.trace_budget import work_for
 
 _PARTS = 4
-"""Trials of flags may cost this part of the work that tracing may cost."""
+"""Trials of flags may cost one part in so many of the work that tracing may cost."""
 _FEW = 4
-"""So many flags are always tried, however small the suite is."""
+"""The number of flags that are tried even if they exceed the budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ def with_flag(cell: PlannedCell, *, removed: str, added: str) -> PlannedCell | N
 def _exchanged(flags: Sequence[str], removed: str, added: str) -> tuple[str, ...]:
     """Return the flags of head with base's flag in the place of the added one."""
     place = flags.index(added)
-    own = (removed,) if removed else ()
-    return (*flags[:place], *own, *flags[place + 1 :])
+    replacement = (removed,) if removed else ()
+    return (*flags[:place], *replacement, *flags[place + 1 :])
 
 
 def _with_reason(row: TriedFlag, reason: str) -> TriedFlag:
