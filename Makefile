@@ -41,7 +41,7 @@ $(VENV)/.installed: pyproject.toml
 compare: $(VENV)/.installed ## compare IREE 3.11.0 with 3.13.0 over the quick suite (SUITE=full: over all models)
 	@$(BIN)/code-size-bot compare --config $(CONFIG) --out $(OUT); code=$$?; [ $$code -le 1 ] || exit $$code
 
-test: $(VENV)/.installed ## run most tests and one real comparison: about seven minutes on two idle cores
+test: $(VENV)/.installed ## run most tests and one real comparison: about five minutes on two idle cores
 	$(BIN)/python -m pytest -m 'not slow'
 
 test-all: test ## run all tests: also whole runs, all releases, commands of documents, and a browser (45 minutes more)

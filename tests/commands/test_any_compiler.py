@@ -416,6 +416,7 @@ def test_without_namespaces_one_runs_at_a_time_at_the_same_path(tmp_path: Path) 
         )
 
 
+@pytest.mark.slow
 def test_without_namespaces_a_package_keeps_all_but_the_closed_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -591,6 +592,7 @@ def package(home: Path, *, facts: bool = False, **compiler: Any) -> None:
     config.write_text(yaml.safe_dump(data))
 
 
+@pytest.mark.slow
 def test_releases_of_a_package_with_metrics_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

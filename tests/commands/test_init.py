@@ -368,6 +368,7 @@ def require_clean(*argv: str) -> None:
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS[::3])
 def test_github_zizmor_and_actionlint_take_the_workflows(
     tmp_path: Path, action: str

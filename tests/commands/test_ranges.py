@@ -177,6 +177,7 @@ def test_what_was_ever_seen_not_to_repeat_is_compiled_several_times_on_both_side
     )
 
 
+@pytest.mark.slow
 def test_doubting_takes_a_tenth_of_what_compiling_took_not_of_what_sizes_promise(
     home: Path,
 ) -> None:

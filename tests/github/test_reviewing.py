@@ -218,6 +218,7 @@ def test_nothing_measured_at_all_is_no_verdict_with_a_whole_report(
     ).is_file() and "already failing on base" in stage.comments()[0]
 
 
+@pytest.mark.slow
 def test_a_model_that_only_head_cannot_compile_in_time_warns_with_the_limit(
     stage: Stage,
 ) -> None:

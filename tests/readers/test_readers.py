@@ -196,7 +196,17 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGED)
+LARGE = ("code object", "cubin")
+"""The damage of these takes seconds."""
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(damage for damage in DAMAGED if damage not in LARGE),
+        *(pytest.param(damage, marks=pytest.mark.slow) for damage in LARGE),
+    ],
+)
 def test_damage_is_refused_or_read_and_nothing_else(damage: str) -> None:
     damaged = DAMAGED[damage]
     assert (

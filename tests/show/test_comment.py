@@ -521,6 +521,7 @@ def test_it_is_harmless_and_leaves_nothing_out(name: str) -> None:
     assert "<!--" not in text
 
 
+@pytest.mark.slow
 def test_it_fits_with_very_many_cells() -> None:
     text = render_summary(make.huge())
     assert 300_000 < len(text.encode()) <= SUMMARY_LIMIT_BYTES

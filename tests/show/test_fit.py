@@ -110,7 +110,9 @@ def test_a_text_that_has_nothing_to_shorten_and_is_too_long_is_our_own_fault() -
         text_of((Sentence("x" * 1_000),), 100)
 
 
-@pytest.mark.parametrize("cells", [300, 800, 5_000])
+@pytest.mark.parametrize(
+    "cells", [300, 800, pytest.param(5_000, marks=pytest.mark.slow)]
+)
 def test_a_comment_loses_stories_before_the_grid_and_never_its_alarms(
     cells: int,
 ) -> None:

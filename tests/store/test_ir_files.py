@@ -120,6 +120,7 @@ def test_a_snapshot_names_its_ir_through_a_store() -> None:
         from_json(text.replace(digest_of_ir(IR), "short"), "x")
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_left_out_and_the_largest_dispatches_stay() -> None:
     dispatches = [dispatch(f"d{number}", incompressible(number)) for number in range(9)]
     data = packed_ir(COMPILER, dispatches)
@@ -136,6 +137,7 @@ def test_what_does_not_fit_is_left_out_and_the_largest_dispatches_stay() -> None
     assert names == [f"d{number}" for number in range(len(names))]
 
 
+@pytest.mark.slow
 def test_nothing_is_stored_where_the_first_dispatch_is_too_large() -> None:
     assert packed_ir(COMPILER, [dispatch(text=incompressible(1, 600_000))]) == b""
     long_text = "x" * (MOST_UNPACKED_IR_BYTES // 4)
