@@ -73,9 +73,7 @@ class LadderSide:
     @property
     def has_code_of_artifact(self) -> bool:
         """Return whether its code is the same as in the artifact."""
-        if isinstance(self.code, Failure) or self.code.code is None:
-            return False
-        return self.code.code == self.row.code
+        return bool(_has_code_of(self.code, self.row))
 
     def at(self, phase: str) -> str | Failure:
         """Return the IR of its executable at a later phase, without aliases.
@@ -264,9 +262,14 @@ def _end(measured: _Measured) -> Rung:
 
 
 def _is_same(measured: _Measured) -> bool | None:
-    if isinstance(measured.end, Failure) or measured.end.code is None:
+    return _has_code_of(measured.end, measured.side.row)
+
+
+def _has_code_of(code: AloneCode | Failure, row: Dispatch) -> bool | None:
+    """Return whether code is that of a dispatch in the artifact; None if not known."""
+    if isinstance(code, Failure) or code.code is None:
         return None
-    return measured.end.code == measured.side.row.code
+    return code.code == row.code
 
 
 def _respelled_bytes(measured: _Measured) -> int:
