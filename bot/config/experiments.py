@@ -267,6 +267,8 @@ def _assumption(file: YamlFile, place: KeyPath, entry: AssumeKeys) -> Assumption
             raise file.error(
                 (*place, "max"), f"is {largest}, which is less than min ({entry.min})"
             )
+        if largest == 0:
+            raise file.error((*place, "max"), "is 0, and a size is at least 1")
         smallest = max(entry.min, 1)
         if largest // entry.divisor * entry.divisor < smallest:
             message = (

@@ -273,9 +273,8 @@ class CellDelta(Small, frozen=True):
     # True if both artifacts are the same bytes, None if that is not known
     identical: bool | None = None
     reason: str = ""
-    noise: str = (  # the words for a non-deterministic compiler; empty for any other
-        ""
-    )
+    # why the build is non-deterministic; empty if it is not
+    noise: str = ""
     # True if there is noise, but each side always ended alike and with the same
     # exact metrics
     numbers_repeat: bool = False
@@ -295,11 +294,11 @@ class CellDelta(Small, frozen=True):
 
     @property
     def explainable(self) -> bool:
-        """Return whether all compiles differ for the reason that the first ones do.
+        """Return whether the first compiles show the cause of the change.
 
-        They differ by the same numbers, and by at least one number. If a
-        non-deterministic compiler changes only other bytes, the change need not be the
-        reason.
+        They do if the build is deterministic. If it is not, each side must always have
+        ended in one way with the same exact metrics. In the state `changed`, an exact
+        metric must differ, too: different bytes alone may be noise.
         """
         moved = self.state != "changed" or bool(exact_changes(self.metrics.values()))
         return not self.unstable or (self.numbers_repeat and moved)
@@ -336,7 +335,8 @@ _ON_PURPOSE = {
 }
 
 
-def _column(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
+def _result_on(snapshot: Snapshot, key: CellKey, cell: Cell | None) -> str:
+    """Return the cell's status, `lost` if it was planned and has no result, else `absent`."""
     if cell is not None:
         return cell.status
     if snapshot.plans(key):
@@ -359,15 +359,19 @@ def outcome(cell: Cell | None) -> str:
     return cell.status
 
 
-def _reason(base: Cell | None, head: Cell | None) -> str:
-    """Return why a cell is not measured on a side; empty if it is on both."""
-    sides = {"head": head, "base": base}
+def _reason(base: Cell | None, head: Cell | None, results: tuple[str, str]) -> str:
+    """Return why a cell is not measured on a side; empty if it is on both.
+
+    `results` are those of base and head. A side that did not plan the cell is no reason.
+    """
+    sides = (("head", head, results[1]), ("base", base, results[0]))
     cells = []
     lost = []
     late = []
-    for name, cell in sides.items():
+    for name, cell, result in sides:
         if cell is None:
-            lost.append(name)
+            if result == "lost":
+                lost.append(name)
             continue
         cells.append(cell)
         if cell.status == "timeout":
@@ -375,7 +379,8 @@ def _reason(base: Cell | None, head: Cell | None) -> str:
         if cell.failure is not None and cell.status == "unsupported":
             return cell.failure.message
     if lost:
-        return f"not measured on {lost[0] if cells else 'either side'}"
+        where = lost[0] if len(lost) == 1 else "either side"
+        return f"not measured on {where}"
     if not late:
         return ""
     where = late[0] if len(late) == 1 else "both sides"
@@ -410,9 +415,8 @@ def _diff_cell(
 ) -> CellDelta:
     """Compare one cell of two sides.
 
-    `cells` are its values there, None if a side does not have it. Where the compiler
-    does not repeat itself, the cell is compared as the pair of outcomes that differ
-    least.
+    `cells` are its values there, None if a side does not have it. If the build is
+    non-deterministic, the two outcomes that differ least are compared.
     """
     cells = comparable(*cells, unlike(base.compiler.metrics, head.compiler.metrics))
     base_outcomes = _outcomes_of(cells[0])
@@ -449,10 +453,10 @@ def _compared(
             id_, base_metrics.get(id_), head_metrics.get(id_), own=declared.get(id_)
         )
     identical = _identical(base_cell, head_cell)
-    columns = (_column(base, key, base_cell), _column(head, key, head_cell))
-    state = _STATE.get(columns, "unmeasured")
+    results = (_result_on(base, key, base_cell), _result_on(head, key, head_cell))
+    state = _STATE.get(results, "unmeasured")
     if state == "unmeasured":
-        reason = _reason(base_cell, head_cell)
+        reason = _reason(base_cell, head_cell, results)
     else:
         reason = ""
     if state == "compared":
@@ -466,7 +470,7 @@ def _compared(
         head=head_cell,
         identical=identical,
         reason=reason,
-        excused=columns in _ON_PURPOSE,
+        excused=results in _ON_PURPOSE,
     )
 
 

@@ -273,7 +273,9 @@ def _similar_pairs(
         if len(base_rows) == len(head_rows) == 1:
             yield base_rows[0], head_rows[0]
         elif len(base_rows) * len(head_rows) <= _MOST_COMPARED:
-            yield from _most_similar(_names(*base), _names(*head))
+            base_names = _names(base[0], base_rows)
+            head_names = _names(head[0], head_rows)
+            yield from _most_similar(base_names, head_names)
 
 
 def _names(side: IndexedCell, rows: list[int]) -> dict[int, str]:

@@ -8,6 +8,7 @@ changed proves nothing.
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -110,7 +111,8 @@ class _FileHistory(NamedTuple):
     """The files of one clue, and the commits that touched them."""
 
     files: tuple[str, ...]
-    commits: Mapping[str, Commit]  # SHA → commit, of those that touched the files
+    # SHA → commit, of those that touched the files, the newest first
+    commits: Mapping[str, Commit]
     note: str
 
 
@@ -215,7 +217,7 @@ def _answer(
     """
     note = history.note
     if unread := len(history.commits.keys() - diffs.keys()):
-        note = f"only the messages of {unread} of these commits could be read"
+        note = f"the bot read only the messages of {unread} of these commits, not their diffs"
     return LookedUp(
         files=history.files,
         commits=len(history.commits) if history.files else None,
@@ -234,9 +236,11 @@ def _file_history(
     """Look up the files of a clue, and the commits that touched them."""
     files = clue.files(paths)
     commits = {}
-    for file in files:
-        for commit in listed(file):
-            commits[commit.sha] = commit
+    of_each_file = map(listed, files)
+    for commit in heapq.merge(
+        *of_each_file, key=lambda commit: commit.date, reverse=True
+    ):
+        commits[commit.sha] = commit
     note = ""
     if not files:
         note = _without_file(clue, source=source, paths=paths, base=base)
@@ -295,7 +299,7 @@ def _suspects(
     scored.sort(key=lambda row: row[:2])
     suspects = list[Suspect]()
     for _, _, reason, is_own, (newest, *older) in scored:
-        is_undone = older and re.match("revert|roll", newest.title, re.IGNORECASE)
+        is_undone = older and _is_revert(newest.title)
         if not is_own or is_undone or len(suspects) >= _MOST_SUSPECTS:
             continue
         if older:
@@ -311,6 +315,16 @@ def _suspects(
             )
         )
     return tuple(suspects)
+
+
+def _is_revert(title: str) -> bool:
+    """Return whether a title takes its subject back; a revert of a revert does not."""
+    is_revert = False
+    while again := _AGAIN.match(title):
+        if again[1].lower().startswith(("revert", "roll")):
+            is_revert = not is_revert
+        title = again[2]
+    return is_revert
 
 
 def _subject(commit: Commit) -> str:

@@ -50,11 +50,8 @@ READERS = (CODE_OBJECT, CUBIN, ELF, SPIRV, PTX)
 NO_ARTIFACT_SAYS_IT = "no file of the command has it"
 # a file has what a kernel always takes; a launch may add to it
 _ADDED_AT_LAUNCH = ("workgroup_memory_max_bytes",)
-# ET_REL, and where a file says so
-_RELOCATABLE = (
-    (1).to_bytes(2, "little"),
-    slice(16, 18),
-)
+_ELF_TYPE = slice(16, 18)
+_ET_REL = (1).to_bytes(2, "little")
 _STACK_USAGE = ".su"
 _LLVM_IR = re.compile(rb"^(?:define|declare|target triple)\b", re.MULTILINE)
 _MLIR = re.compile(
@@ -116,7 +113,7 @@ def measure_files(
     if dispatches and not _is_host(readings):
         values["entry_points"] = len(dispatches)
     not_read = "; ".join(f"{name}: {reason}" for name, reason in unread.items())
-    reasons = dict.fromkeys(METRIC_IDS, not_read or no_frames or NO_ARTIFACT_SAYS_IT)
+    reasons = dict.fromkeys(METRIC_IDS, not_read or NO_ARTIFACT_SAYS_IT)
     if not unread:
         values["executable_bytes"] = code_bytes
         values["rodata_bytes"] = constants
@@ -302,12 +299,13 @@ def _usages(files: Mapping[str, bytes]) -> tuple[dict[str, tuple[Row, ...]], str
     reason.
     """
     usages = dict[str, tuple[Row, ...]]()
-    try:
-        for name, data in files.items():
-            if name.endswith(_STACK_USAGE):
-                usages[name.removesuffix(_STACK_USAGE)] = rows_of(data)
-    except MalformedBinary as error:
-        return {}, error.line
+    for name, data in files.items():
+        if not name.endswith(_STACK_USAGE):
+            continue
+        try:
+            usages[name.removesuffix(_STACK_USAGE)] = rows_of(data)
+        except MalformedBinary as error:
+            return {}, f"{name}: {error.line}"
     return usages, ""
 
 
@@ -335,16 +333,21 @@ def _frames(
             for name in candidates:
                 if fits(functions, usages[name], texts):
                     usage_files.append(name)
-    is_own = len(usage_files) == 1 and piece.data[_RELOCATABLE[1]] == _RELOCATABLE[0]
+    is_own = len(usage_files) == 1 and _is_relocatable(piece.data)
     rows = list[Row]()
     for name in usage_files or usages:
         rows += usages[name]
     return frames_of(functions, rows=rows, texts=texts, is_own=is_own)
 
 
+def _is_relocatable(data: bytes) -> bool:
+    """Return whether an ELF file is an object that is not linked yet."""
+    return data[_ELF_TYPE] == _ET_REL
+
+
 def _read(data: bytes) -> Reading:
     reading = read_executable(data, READERS, "file")
-    if reading.format != "elf" or data[_RELOCATABLE[1]] != _RELOCATABLE[0]:
+    if reading.format != "elf" or not _is_relocatable(data):
         return reading
     codes = function_codes(data)
     entries = []

@@ -107,12 +107,13 @@ def is_writable(root: Path) -> bool:
 
 
 def no_room(error: OSError, where: str) -> OutputError:
-    """Return the one line for temporary files that cannot be written."""
+    """Return the error for temporary files that cannot be written."""
     if error.errno in FULL:
         message = "the disk has no space for temporary files"
+        hint = "free some space there, or set TMPDIR to another directory"
     else:
         message = "temporary files cannot be written"
-    hint = "free some space there, or set TMPDIR to another directory"
+        hint = "make the directory writable, or set TMPDIR to another directory"
     return OutputError(f"{message}: {error.strerror or error}", where=where, hint=hint)
 
 

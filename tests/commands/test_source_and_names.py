@@ -14,7 +14,7 @@ from typing import Any
 
 import needs
 import pytest
-from test_any_compiler import bot, report, write
+from command_project import bot, report, write
 
 LIBRARY = """
 #include "checks.h"
@@ -205,6 +205,23 @@ def test_overloads_with_one_parameter_more_are_paired_by_what_they_take(
         " 5 + b; }\n"
     )
     assert pairs(tmp_path, base, head) == {("_Z1fi", "_Z1fii"), ("_Z1ff", "_Z1ffi")}
+
+
+def test_overloads_are_not_paired_with_those_of_another_name(tmp_path: Path) -> None:
+    base = (
+        "int f(int a) { return a * 3; }\nint f(float a) { return a * 5; }\n"
+        "int g(int a, int b) { return a * 7 - b; }\n"
+    )
+    head = (
+        "int f(int a, int b) { return a * 3 + b; }\n"
+        "int g(int a) { return a * 7; }\nint g(float a) { return a * 9; }\n"
+    )
+    assert pairs(tmp_path, base, head) == {
+        ("_Z1fi", "_Z1fii"),
+        ("_Z1ff", None),
+        ("_Z1gii", "_Z1gi"),
+        (None, "_Z1gf"),
+    }
 
 
 def test_a_new_overload_with_the_code_of_another_takes_no_one_s_place(

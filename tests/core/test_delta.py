@@ -149,6 +149,8 @@ def test_the_statuses_of_both_sides_decide_the_state(base: str, head: str) -> No
         ("timeout", "failed", "timed out on base: bert is refused"),
         ("timeout", "timeout", "timed out on both sides: bert is refused"),
         ("timeout", "lost", "not measured on head"),
+        ("absent", "timeout", "timed out on head: bert is refused"),
+        ("absent", "lost", "not measured on head"),
     ],
 )
 def test_an_unmeasured_cell_says_why(base: str, head: str, reason: str) -> None:

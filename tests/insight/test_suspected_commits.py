@@ -8,7 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from compiler_history import FUSION, LOWERING, REDUCTION, Clone, explained
+from compiler_history import (
+    FUSION,
+    GPU_CHOICE,
+    LOWERING,
+    REDUCTION,
+    Clone,
+    explained,
+)
 from replacing import replace
 
 from bot.config.configuration import load_config
@@ -118,6 +125,46 @@ def test_a_commit_is_suspected_whose_diff_alone_speaks_of_the_setting(
         clone, report, cause="strategy", what=foreign, passed=None, targets=("cuda",)
     )
     assert not unrelated.suspects
+
+
+def test_of_two_files_the_newest_commit_is_the_first_suspect(clone: Clone) -> None:
+    base = clone.commit("Start", reduction="int a;\n", gpu_choice="int a;\n")
+    clone.commit("Track subgroup_basis (#1)", reduction="int b;\n")
+    head = clone.commit("Choose subgroup_basis (#2)", gpu_choice="int b;\n")
+    report = report_of(base, head)
+    sides = [
+        replace(side, targets={"cuda": "cuda"}) for side in (report.base, report.head)
+    ]
+    report = replace(report, base=sides[0], head=sides[1])
+    root = asked(
+        clone,
+        report,
+        cause="strategy",
+        what="subgroup_basis 8 → 2",
+        passed=None,
+        targets=("cuda",),
+    )
+    assert root.looked_up == LookedUp((REDUCTION, GPU_CHOICE), 2)
+    assert titles(root.suspects) == [
+        "Choose subgroup_basis (#2)",
+        "Track subgroup_basis (#1)",
+    ]
+
+
+def test_a_reverted_commit_is_suspected_only_if_the_revert_is_reverted(
+    clone: Clone,
+) -> None:
+    base = clone.commit("Start", lowering="int a;\n")
+    title = "Emit fewer memref.load (#1)"
+    merged = clone.commit(title, lowering="int b;\n")
+    revert = f'Revert "{title}" (#2)'
+    reverted = clone.commit(revert, lowering="int a;\n")
+    again = f'Revert "{revert}" (#3)'
+    applied = clone.commit(again, lowering="int b;\n")
+    expected = {merged: [title], reverted: [], applied: [again]}
+    for head, suspected in expected.items():
+        root = asked(clone, report_of(base, head), passed=LOADING)
+        assert titles(root.suspects) == suspected
 
 
 def test_where_the_sides_differ_in_llvm_its_revisions_are_said(clone: Clone) -> None:

@@ -19,6 +19,7 @@ LOWERING = "compiler/src/iree/compiler/Codegen/LLVMCPU/LLVMCPULowering.cpp"
 CHOICE = "compiler/src/iree/compiler/Codegen/LLVMCPU/KernelDispatch.cpp"
 FUSION = "compiler/src/iree/compiler/DispatchCreation/ElementwiseOpFusion.cpp"
 REDUCTION = "compiler/src/iree/compiler/Codegen/Dialect/GPU/TargetUtils/ReductionConfigUtils.cpp"
+GPU_CHOICE = "compiler/src/iree/compiler/Codegen/LLVMGPU/KernelConfig.cpp"
 TEST = "compiler/src/iree/compiler/Codegen/LLVMCPU/test/select.mlir"
 _PASSES = {
     "0": (
@@ -66,6 +67,7 @@ class Clone:
             places = {
                 "lowering": LOWERING,
                 "choice": CHOICE,
+                "gpu_choice": GPU_CHOICE,
                 "test": TEST,
                 "fusion": FUSION,
                 "reduction": REDUCTION,
