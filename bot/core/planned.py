@@ -65,25 +65,25 @@ def matching(
 def beginning(
     names: Sequence[str], start: str, short: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the names that begin with a text, by themselves or by their short names.
+    """Return the names, or short names, in which a text begins a word: first or after a `_`.
 
-    The function of a dispatch may be left out: `dispatch_9` is a beginning.
-    `dispatch_1` is no beginning of `main_dispatch_10_matmul` if there is a
-    `main_dispatch_1_matmul`. A dispatch of an initializer is left out if another
-    function has one, too. A glob may leave out the function, too.
+    So the function of a dispatch may be left out, as in `dispatch_9`. If no name has the
+    text, it is a glob for what follows the function. Names with a `_` after the text
+    win: `dispatch_1` does not mean `main_dispatch_10_matmul` if there is a
+    `main_dispatch_1_matmul`. Dispatches of initializers are left out if others match.
     """
-    begin = []
+    begun = []
     for name in names:
         short_name = (short or {}).get(name, name)
         if f"_{start}" in f"_{name} _{short_name}":
-            begin.append(name)
-    begin = begin or matching(names, f"*_{start}", short)
+            begun.append(name)
+    begun = begun or matching(names, f"*_{start}", short)
     whole = []
-    for name in begin:
+    for name in begun:
         after = f"{name}_".partition(start)[2]
         if after.startswith("_"):
             whole.append(name)
-    whole = whole or begin
+    whole = whole or begun
     return [name for name in whole if not name.startswith("_initializer_")] or whole
 
 
@@ -144,10 +144,7 @@ With this flag a refused cell can be measured.
 """
 
 LIFTED = "with the stack limit lifted: "
-"""Begins the reason of a cell that the gate refused, and that fails without it, too.
-
-It begins the command of such a cell, too.
-"""
+"""Begins a failure's message if the cell still fails with the stack gate lifted."""
 
 
 Places = tuple[tuple[str, str], ...]
@@ -217,6 +214,12 @@ class PlannedCell(Small, frozen=True):
         """Return the flags for the compiler: the printed ones, with absolute paths."""
         places = dict(self.places)
         return tuple(places.get(flag, flag) for flag in self.printed)
+
+    def argv_for(self, status: str) -> tuple[str, ...]:
+        """Return these flags, and for a cell with status `over-stack-limit` one that lifts it."""
+        if status == "over-stack-limit":
+            return (*self.argv, LIFTED_LIMIT_FLAG)
+        return self.argv
 
     @property
     def printed(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from bot.compiler.compiling import CompileInput, CompileSetup, timed
 from bot.compiler.importing import Importer
 from bot.compiler.iree import open_setup
-from bot.core.planned import LIFTED_LIMIT_FLAG, PlannedCell
+from bot.core.planned import PlannedCell
 from bot.core.snapshot import Cell, CellKey, Failure, Snapshot
 from bot.core.times import CompileTimes, longest, phases_us
 from bot.readers.pass_times import pass_times_us
@@ -62,11 +62,10 @@ def _compile_times(
     source = importer.source(planned.model)
     if isinstance(source, Failure):
         return CompileTimes(reason=source.first_line)
-    lifted = list[str]()
-    if cell.status == "over-stack-limit":
-        lifted.append(LIFTED_LIMIT_FLAG)
     result = timed(
-        setup, (*planned.argv, *lifted), CompileInput(planned.model.name, source)
+        setup,
+        planned.argv_for(cell.status),
+        CompileInput(planned.model.name, source),
     )
     if isinstance(result, Failure):
         return CompileTimes(reason=result.first_line)

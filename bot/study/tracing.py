@@ -31,7 +31,7 @@ from bot.core.parting import (
     OTHER_MODEL,
     parting,
 )
-from bot.core.planned import LIFTED_LIMIT_FLAG, SIDES, PlannedCell
+from bot.core.planned import SIDES, PlannedCell
 from bot.core.snapshot import Cell, CellKey, Dispatch, Failure, Snapshot
 from bot.core.trace import LLVM, PROGRAM, DispatchTrace
 from bot.errors import InputError
@@ -68,7 +68,7 @@ MOST_STORED = 24  # Dispatches of a stored side, about 2.4 KB each
 def _seen(cell: Cell) -> list[Dispatch]:
     """Return the dispatches that the passes over the program form.
 
-    Data tiling forms others after them.
+    Dispatches that data tiling adds later are left out.
     """
     sources = cell.program.sources if cell.program else ()
     formed = {source.executable for source in sources}
@@ -78,13 +78,6 @@ def _seen(cell: Cell) -> list[Dispatch]:
     if not formed:
         return rows
     return [row for row in rows if row.executable in formed]
-
-
-def _argv(planned: PlannedCell, cell: Cell) -> tuple[str, ...]:
-    """Return the command of a cell, past the stack limit if the cell exceeds it."""
-    if cell.status == "over-stack-limit":
-        return (*planned.argv, LIFTED_LIMIT_FLAG)
-    return planned.argv
 
 
 class SideTracer:
@@ -117,7 +110,7 @@ class SideTracer:
             before: the known trace, if only LLVM's own passes are still wanted.
         """
         planned = self._planned[cell.key]
-        argv = _argv(planned, cell)
+        argv = planned.argv_for(cell.status)
         sources = self._sources_of(planned, argv)
         if isinstance(sources, Failure) or row.executable not in sources:
             if isinstance(sources, Failure):
@@ -165,7 +158,7 @@ class SideTracer:
 
     def _side_alone(self, cell: Cell, row: Dispatch) -> LadderSide:
         planned = self._planned[cell.key]
-        argv = _argv(planned, cell)
+        argv = planned.argv_for(cell.status)
         sources = self._sources_of(planned, argv)
         source: str | Failure
         if isinstance(sources, Failure):
@@ -183,7 +176,7 @@ class SideTracer:
         source = self._importer.source(planned.model)
         if isinstance(source, Failure):
             return source.first_line
-        argv = _argv(planned, cell)
+        argv = planned.argv_for(cell.status)
         return ProgramSide(self._setup, argv, CompileInput(planned.model.name, source))
 
     def program(self, key: CellKey) -> ProgramReader | str:
@@ -264,7 +257,7 @@ def side_tracers(
             bindings = stack.enter_context(
                 closing(working(plan.toolchain, resources.cancel))
             )
-            # the compiler itself is asked nothing if all is known
+            # The compiler is not started if all traces are known.
             setup = CompileSetup(plan.toolchain, session, bindings)
             importer = Importer(plan.toolchain, session)
             tracers[plan.label] = SideTracer(
@@ -347,20 +340,21 @@ class _Pairs:
     """Traces dispatches on both sides.
 
     Attributes:
-        known: at first what the sides brought whose compilers are not here, and of the
-            others what the cache has.
+        known: the traces so far. A side whose compiler is not here starts with its
+            stored traces. Any other side starts with those in the cache.
     """
 
     def __init__(
         self,
         sides: Mapping[str, Snapshot],
         tracers: Mapping[str, SideTracer],
-        traces_of_side: Traces,
+        known: Traces,
         same: Mapping[CellKey, CellKey],
         experiments: ProgramExperiments,
     ) -> None:
         self._tracers = tracers
-        self.known = traces_of_side
+        self.known = known
+        self._at_first = {place: dict(traces) for place, traces in known.items()}
         self._same = same
         self._experiments = experiments
         self._cells = {
@@ -393,19 +387,29 @@ class _Pairs:
             }
         if codes:
             for side, row in rows.items():
-                del self.known[side, key][row.name]
+                self._forget_program(side, key, row.name)
             self._trace_code(key, rows)
             self._put_before(key, rows, programs)
             return
         if len(rows) < len(SIDES):
             programs = _with_other_side(programs)
         elif _are_formed_alike(programs):
+            # The cause is behind these passes. This reason stays only if the passes of
+            # the target are not traced.
             programs = {
                 side: replace(trace, steps=(), why=NO_BUDGET)
                 for side, trace in programs.items()
             }
         for side, row in rows.items():
             self.known.setdefault((side, key), {})[row.name] = programs[side]
+
+    def _forget_program(self, side: str, key: CellKey, name: str) -> None:
+        """Replace the passes over the program by the trace that was there at first."""
+        traces = self.known[side, key]
+        del traces[name]
+        first_traces = self._at_first.get((side, key), {})
+        if name in first_traces:
+            traces[name] = first_traces[name]
 
     def _put_before(
         self,
@@ -457,35 +461,36 @@ class _Pairs:
         return DispatchTrace(steps, "" if steps else NO_PLACES, printed_for=printed_for)
 
     def _trace_code(self, key: CellKey, rows: Mapping[str, Dispatch]) -> None:
-        traces_of_side = {side: self.known.setdefault((side, key), {}) for side in rows}
+        by_side = {side: self.known.setdefault((side, key), {}) for side in rows}
         for side, row in rows.items():
-            if side not in self._tracers and row.name not in traces_of_side[side]:
+            if side not in self._tracers and row.name not in by_side[side]:
                 for side_name in self._tracers.keys() & rows.keys():
-                    traces_of_side[side_name][rows[side_name].name] = DispatchTrace(
+                    by_side[side_name][rows[side_name].name] = DispatchTrace(
                         (), NOT_STORED
                     )
                 return
         untraced = list[str]()
         for side, row in rows.items():
-            trace = traces_of_side[side].get(row.name)
+            trace = by_side[side].get(row.name)
             if trace is None or trace.why:
                 untraced.append(side)
         self._trace(key, rows, untraced)
         if len(rows) == len(SIDES):
-            traces = [traces_of_side[side].get(rows[side].name) for side in SIDES]
+            traces = [by_side[side].get(rows[side].name) for side in SIDES]
             if not parting(*traces).is_late:
                 return
         short = list[str]()
         for side, row in rows.items():
-            steps = traces_of_side[side][row.name].steps
+            steps = by_side[side][row.name].steps
             if all(step.level != LLVM for step in steps):
                 short.append(side)
         self._trace(key, rows, short, llvm=True)
 
-    def is_open(self, key: CellKey, delta: DispatchDelta) -> bool:
-        """Return whether the passes of a dispatch's target are to be looked at, too.
+    def needs_target_passes(self, key: CellKey, delta: DispatchDelta) -> bool:
+        """Return whether the passes of the dispatch's target are still to be traced.
 
-        They are if earlier passes form as many dispatches on both sides.
+        They are if the passes over the program form equal regions on both sides. `trace`
+        then leaves NO_BUDGET as the reason.
         """
         if delta.head is None or not is_formed(delta):
             return False
@@ -501,9 +506,9 @@ class _Pairs:
     ) -> None:
         for side in sides:
             if side in self._tracers:
-                traces_of_side = self.known[side, key]
-                before = traces_of_side[rows[side].name] if llvm else None
-                traces_of_side[rows[side].name] = self._tracers[side].trace(
+                traces = self.known[side, key]
+                before = traces[rows[side].name] if llvm else None
+                traces[rows[side].name] = self._tracers[side].trace(
                     self._cells[side, key], rows[side], before
                 )
 
@@ -531,7 +536,8 @@ def with_traces(
     budget = TraceBudget(
         sides=sides, sides_here=plans_here.keys(), same=same, work=work
     )
-    traces_of_side = _known(plans_here, sides=sides, chosen=moved, resources=resources)
+    known = _known(plans_here, sides=sides, moved=moved, resources=resources)
+    cached = {place: dict(traces) for place, traces in known.items()}
     chosen = budget.take(moved)
     with opened(tracers, plans, resources) as open_tracers:
         programs = programs_within(sides, chosen, same, work)
@@ -541,19 +547,19 @@ def with_traces(
         pairs = _Pairs(
             sides=sides,
             tracers=open_tracers,
-            traces_of_side=traces_of_side,
+            known=known,
             same=same,
             experiments=experiments,
         )
 
-        def trace(moved: Sequence[Moved], *, codes: bool) -> None:
+        def trace(dispatches: Sequence[Moved], *, codes: bool) -> None:
             tasks = [
                 Task(
                     -place,
                     f"trace {delta.name} of {key}",
                     partial(pairs.trace, key, delta, codes=codes),
                 )
-                for place, (key, delta) in enumerate(moved)
+                for place, (key, delta) in enumerate(dispatches)
             ]
             if tasks and plans_here:
                 resources.progress.stage("tracing", len(tasks), "dispatch")
@@ -565,12 +571,10 @@ def with_traces(
             )
 
         trace(chosen, codes=False)
-        trace(
-            budget.take(
-                [place for place in chosen if pairs.is_open(*place)], codes=True
-            ),
-            codes=True,
-        )
+        open_dispatches = [
+            dispatch for dispatch in chosen if pairs.needs_target_passes(*dispatch)
+        ]
+        trace(budget.take(open_dispatches, codes=True), codes=True)
     return {
         side: (
             _with_those(
@@ -578,7 +582,8 @@ def with_traces(
                 snapshot=snapshot,
                 moved=moved,
                 chosen=chosen,
-                traces_of_side=traces_of_side,
+                known=known,
+                cached=cached,
                 resources=resources,
             )
             if side in plans_here
@@ -591,24 +596,25 @@ def with_traces(
 def _known(
     plans_here: Mapping[str, SidePlan],
     sides: Mapping[str, Snapshot],
-    chosen: Sequence[Moved],
+    moved: Sequence[Moved],
     resources: Resources,
 ) -> Traces:
-    traces_of_side: Traces = {}
+    """Return the stored traces of sides that are not measured here, else the cached ones."""
+    known: Traces = {}
     for side, snapshot in sides.items():
         if side not in plans_here:
             for cell in snapshot.cells:
-                traces_of_side[side, cell.key] = dict(cell.traces)
+                known[side, cell.key] = dict(cell.traces)
             continue
         digest = plans_here[side].compiler.info.digest
-        keys = {key for key, _ in chosen}
+        keys = {key for key, _ in moved}
         for planned in plans_here[side].cells:
-            traces_of_side[side, planned.key] = {}
+            known[side, planned.key] = {}
             if planned.key in keys:
-                cached = resources.cache.load(cell_key(digest, planned))
-                if cached:
-                    traces_of_side[side, planned.key] = dict(cached.traces)
-    return traces_of_side
+                cached_cell = resources.cache.load(cell_key(digest, planned))
+                if cached_cell:
+                    known[side, planned.key] = dict(cached_cell.traces)
+    return known
 
 
 def _with_those(
@@ -616,12 +622,13 @@ def _with_those(
     snapshot: Snapshot,
     moved: Sequence[Moved],
     chosen: Sequence[Moved],
-    traces_of_side: Traces,
+    known: Traces,
+    cached: Traces,
     resources: Resources,
 ) -> Snapshot:
     """Return the side with the traces that were asked for and no others.
 
-    The cache holds all that are whole from now on.
+    The cache holds all that are whole from now on, and those that it had.
     """
     planned = {cell.key: cell for cell in plan.cells}
 
@@ -637,11 +644,11 @@ def _with_those(
     left_out = names(moved) - covered
     cells = []
     for cell in snapshot.cells:
-        traces = traces_of_side.get((plan.label, cell.key), {})
+        traces = known.get((plan.label, cell.key), {})
         if cell.key in planned and traces:
             # without steps of the program: the other side decides which places these
             # are
-            whole = {}
+            whole = dict(cached.get((plan.label, cell.key), {}))
             for name, trace in traces.items():
                 steps = tuple(step for step in trace.steps if step.level != PROGRAM)
                 if trace.is_whole and steps:

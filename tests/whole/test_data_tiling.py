@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from real_compilers import bot, own_cache
 
+from bot.cli.main import main
+from bot.core.snapshot import Cell, Dispatch
+from bot.core.trace import DispatchTrace
+from bot.study.tracing import SideTracer
+
 pytestmark = pytest.mark.compiler
 
 MODEL = """
@@ -34,6 +39,16 @@ FIRST_PASSES = {
 ENCODES = "it changes the encoding of a tensor, and only head has it"
 
 
+def sides_of(home: Path, release: str, flag: str) -> list[str]:
+    """Return the arguments for a model without and with data tiling, and an empty cache."""
+    (home / "matmul.mlir").write_text(MODEL)
+    (home / "off.yml").write_text(CONFIGURATION % f"{flag}=false")
+    (home / "on.yml").write_text(CONFIGURATION % flag)
+    cache = own_cache(home / "cache", release)
+    configs = ("--config", home / "off.yml", "--head-config", home / "on.yml")
+    return [release, release, *map(str, configs), "--cache", str(cache)]
+
+
 @pytest.mark.parametrize(
     "flag", ["--iree-opt-data-tiling", "--iree-dispatch-creation-data-tiling"]
 )
@@ -41,20 +56,8 @@ ENCODES = "it changes the encoding of a tensor, and only head has it"
 def test_regions_that_data_tiling_keeps_are_not_formed_differently(
     tmp_path: Path, release: str, flag: str
 ) -> None:
-    (tmp_path / "matmul.mlir").write_text(MODEL)
-    (tmp_path / "off.yml").write_text(CONFIGURATION % f"{flag}=false")
-    (tmp_path / "on.yml").write_text(CONFIGURATION % flag)
-    cache = own_cache(tmp_path / "cache", release)
     out = tmp_path / "out"
-    sides = (
-        release,
-        release,
-        "--config",
-        tmp_path / "off.yml",
-        "--head-config",
-        tmp_path / "on.yml",
-    )
-    bot("compare", *sides, "--cache", cache, "--out", out)
+    bot("compare", *sides_of(tmp_path, release, flag), "--out", out)
     report = json.loads((out / "report.json").read_text())
     (cell,) = [cell for cell in report["cells"] if cell["state"] == "changed"]
     rows = {row["name"]: row for row in cell["dispatches"]}
@@ -79,3 +82,29 @@ def test_regions_that_data_tiling_keeps_are_not_formed_differently(
         "IR was not read",
     ):
         assert lie not in text, lie
+
+
+def test_a_second_run_traces_no_dispatch_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also no dispatch that the passes over the program form alike on both sides."""
+    traced = list[str]()
+    original = SideTracer.trace
+
+    def counted(
+        self: SideTracer, cell: Cell, row: Dispatch, before: DispatchTrace | None
+    ) -> DispatchTrace:
+        traced.append(row.name)
+        return original(self, cell, row, before)
+
+    monkeypatch.setattr(SideTracer, "trace", counted)
+    sides = sides_of(tmp_path, "3.13.0", "--iree-opt-data-tiling")
+    reports = []
+    for out in ("first", "second"):
+        assert main(["compare", *sides, "--out", str(tmp_path / out)]) in (0, 1)
+        reports.append((tmp_path / out / "report.json").read_text())
+        if out == "first":
+            assert any("matmul" in name for name in traced)
+            traced.clear()
+    assert traced == []
+    assert reports[0] == reports[1]
