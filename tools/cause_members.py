@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cause_reading import Function, functions, same
 from evidence_work import home_of
@@ -221,15 +221,15 @@ def members_of(report: Mapping[str, Any]) -> list[Checked]:
     """Return the root causes with a knob or a pass, and the dispatches that fit each.
 
     A dispatch that several knobs fit belongs to the pipeline, else to the cause
-    with most bytes, as the report has it. If the members do not add up to what the
+    with most bytes. As in the report, each delta counts one byte more. If the members do not add up to what the
     cause counts, those that are missing are false.
     """
     checked = [Checked(root) for root in report["root_causes"] if named(root)]
     by_weight = sorted(
         checked,
-        key=lambda one: (
-            not one.root["what"].startswith("pipeline "),
-            -one.root["bytes"]["absolute"] - one.root["bytes"]["deltas"],
+        key=lambda cause: (
+            not cause.root["what"].startswith("pipeline "),
+            -cause.root["bytes"]["absolute"] - cause.root["bytes"]["deltas"],
         ),
     )
     backends = {**report["base"]["targets"], **report["head"]["targets"]}
@@ -293,7 +293,7 @@ def fits(root: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
         return False
     largest = max(
         operations,
-        key=lambda one: (abs(operations[one]), [-ord(letter) for letter in one]),
+        key=lambda name: (abs(operations[name]), [-ord(letter) for letter in name]),
     )
     name = REGION if REGION in operations else largest
     smallest_count, largest_count = (
@@ -557,6 +557,17 @@ def pass_problem(member: Member, compilers: Compilers) -> str:
     return "" if "" in problems else problems[-1]
 
 
+class _Moment(NamedTuple):
+    """A place in the states of a side.
+
+    Attributes:
+        runs_pass: False if the side lacks the pass; the place is then its last common pass.
+    """
+
+    place: int
+    runs_pass: bool
+
+
 def _mlir_problem(
     states: Mapping[str, list[State]], name: str, operations: Mapping[str, int]
 ) -> str:
@@ -564,71 +575,72 @@ def _mlir_problem(
 
     If one side has no such pass, its state after the last common pass counts.
     """
-    places = {
-        side: [
-            place
-            for place, (pass_name, _) in enumerate(states[side])
-            if bare(pass_name) == bare(name)
-        ]
-        for side in SIDES
-    }
+    places = {side: _places(states[side], name) for side in SIDES}
     problems = []
     for number in range(max(map(len, places.values()))):
-        now = {
-            side: places[side][number] if number < len(places[side]) else None
-            for side in SIDES
-        }
+        moments = dict[str, _Moment]()
         for side, other_side in (SIDES, SIDES[::-1]):
-            position = now[other_side]
-            if now[side] is None and position is not None:
-                names = {bare(pass_name) for pass_name, _ in states[side]}
-                last = next(
-                    (
-                        pass_name
-                        for pass_name, _ in reversed(states[other_side][:position])
-                        if bare(pass_name) in names
-                    ),
-                    None,
-                )
-                count = sum(
-                    bare(pass_name) == bare(last or "")
-                    for pass_name, _ in states[other_side][:position]
-                )
-                same_pass = [
-                    place
-                    for place, (pass_name, _) in enumerate(states[side])
-                    if bare(pass_name) == bare(last or "")
-                ]
-                now[side] = (
-                    -1 - same_pass[min(count, len(same_pass)) - 1]
-                    if same_pass
-                    else None
-                )
-        after = []
-        before = []
-        for side in SIDES:
-            position = now[side]
-            if position is None:
+            if number < len(places[side]):
+                moments[side] = _Moment(places[side][number], runs_pass=True)
+                continue
+            other_place = places[other_side][number]
+            moment = _last_common_pass(states[side], states[other_side][:other_place])
+            if moment is None:
                 return f"{name}: {side} is not comparable"
-            place = position if position >= 0 else -1 - position
-            after.append(states[side][place][1])
-            before.append(
-                states[side][place - (position >= 0)][1]
-                if place or position < 0
-                else Counter[str]()
-            )
+            moments[side] = moment
+        base_before, base = _around(states["base"], moments["base"])
+        head_before, head = _around(states["head"], moments["head"])
         problems.append(
             _problem(
-                before[0],
-                head_before=before[1],
-                base=after[0],
-                head=after[1],
+                base_before,
+                head_before=head_before,
+                base=base,
+                head=head,
                 claim=operations,
             )
         )
     if "" in problems and not distance(states["base"][-1][1], states["head"][-1][1]):
         return "the sides meet again before LLVM"
     return "" if "" in problems else problems[-1]
+
+
+def _places(states: Iterable[State], name: str) -> list[int]:
+    """Return the places at which a pass runs."""
+    places = []
+    for place, (pass_name, _) in enumerate(states):
+        if bare(pass_name) == bare(name):
+            places.append(place)
+    return places
+
+
+def _last_common_pass(
+    states: Sequence[State], other_states: Sequence[State]
+) -> _Moment | None:
+    """Return where a side has the last pass of the other side that it runs, too.
+
+    Args:
+        states: those of the side that lacks a pass.
+        other_states: those of the other side before that pass.
+    """
+    names = {bare(pass_name) for pass_name, _ in states}
+    common = [pass_name for pass_name, _ in other_states if bare(pass_name) in names]
+    if not common:
+        return None
+    count = len(_places(other_states, common[-1]))
+    places = _places(states, common[-1])
+    return _Moment(places[min(count, len(places)) - 1], runs_pass=False)
+
+
+def _around(
+    states: Sequence[State], moment: _Moment
+) -> tuple[Counter[str], Counter[str]]:
+    """Return the operations before and after a moment; equal if the side lacks the pass."""
+    after = states[moment.place][1]
+    if not moment.runs_pass:
+        return after, after
+    if moment.place == 0:
+        return Counter(), after
+    return states[moment.place - 1][1], after
 
 
 def _problem(
@@ -654,8 +666,10 @@ def _problem(
 def check(out: Path, compilers: Compilers, most: int, jobs: int = 1) -> list[Checked]:
     """Check all root causes of a report that have a knob or a pass.
 
-    `out`: the directory with `report.json`; `most`: so many members of passes are
-    compiled anew, and as many of knobs: the largest of each cause first.
+    Args:
+        out: the directory with `report.json`.
+        most: how many members are compiled anew for passes, and again for knobs. The
+            largest member of each cause comes first.
     """
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     checked = members_of(report)
@@ -694,38 +708,40 @@ def check(out: Path, compilers: Compilers, most: int, jobs: int = 1) -> list[Che
             )[:most]
         ]
         with ThreadPoolExecutor(jobs) as pool:
-            for (cause_checked, member), problem in zip(
-                chosen,
-                pool.map(lambda two: anew(two[0], two[1], compilers), chosen),
-                strict=True,
-            ):
-                if problem is None:
-                    cause_checked.compiled += 1
-                else:
-                    (
-                        cause_checked.open
-                        if problem.startswith("?")
-                        else cause_checked.false
-                    ).append(f"{member}: {problem}")
+            answers = [
+                pool.submit(problem_of, cause_checked, member, compilers)
+                for cause_checked, member in chosen
+            ]
+        for (cause_checked, member), answer in zip(chosen, answers, strict=True):
+            try:
+                problem = answer.result()
+            except NoAnswer as error:
+                cause_checked.open.append(f"{member}: no answer: {error}")
+                continue
+            if problem:
+                cause_checked.false.append(f"{member}: {problem}")
+            else:
+                cause_checked.compiled += 1
     return checked
 
 
-def anew(one: Checked, member: Member, compilers: Compilers) -> str | None:
-    """Return what both compilers say against a member; None for nothing.
+class NoAnswer(Exception):
+    """The compilers gave no answer about a member."""
 
-    The result begins with `?` if the compilers gave no answer.
-    """
+
+def problem_of(cause: Checked, member: Member, compilers: Compilers) -> str:
+    """Return what both compilers contradict; empty if nothing. Raises NoAnswer."""
     try:
-        if one.root["cause"] == "codegen":
-            return pass_problem(member, compilers) or None
+        if cause.root["cause"] == "codegen":
+            return pass_problem(member, compilers)
         base, head = (compilers.function(member, side) for side in SIDES)
         if base.source != head.source:
             return "its source differs, too"
         # each once, as the report has them
         texts = [" | ".join(dict.fromkeys(side.settings)) for side in (base, head)]
-        return knob_problem(one.root["what"], *texts) or None
+        return knob_problem(cause.root["what"], *texts)
     except (OSError, ValueError, StopIteration, subprocess.CalledProcessError) as error:
-        return f"?{type(error).__name__}: {error}"[:300]
+        raise NoAnswer(f"{type(error).__name__}: {error}"[:300]) from error
 
 
 def main() -> int:
@@ -747,7 +763,9 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument(
-        "--scratch", type=Path, help="where dumps are kept (default: nowhere)"
+        "--scratch",
+        type=Path,
+        help="directory that keeps the dumps (default: they are deleted)",
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="members-") as name:

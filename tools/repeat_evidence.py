@@ -1,4 +1,4 @@
-"""The same comparison twice, and a compiler against itself from machines that differ: nothing may be found.
+"""The same comparison twice, and a compiler against itself from machines that differ: no difference may appear.
 
 `python -m repeat_evidence` compares the second release of PAIR with itself: a side that
 was measured with one job is the base of runs from other folders, with caches of their
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,7 @@ from bot.core.snapshot_json import from_json
 TIMES = frozenset({"compile_cpu_ms", "compile_peak_rss_kib"})
 EXACT = frozenset(metric.id for metric in METRICS if metric.exact)
 RUNS = 12
-"""How often the command of a cell that differed is run.
-
-Only then it counts as deterministic.
-"""
+"""How often the command of a differing build runs before the build counts as deterministic."""
 SHOWN = 40
 
 
@@ -67,23 +64,23 @@ def without_times(value: Any) -> Any:
     return [without_times(item) for item in value] if isinstance(value, list) else value
 
 
-def differing(one: Path, other: Path) -> Iterator[str]:
+def differing(base: Path, head: Path) -> Iterator[str]:
     """Yield the paths at which two JSON files differ, other than in times."""
     base_document, head_document = (
-        without_times(json.loads(path.read_bytes())) for path in (one, other)
+        without_times(json.loads(path.read_bytes())) for path in (base, head)
     )
-    yield from _differing(base_document, head_document, one.name)
+    yield from _differing(base_document, head_document, base.name)
 
 
-def _differing(one: Any, other: Any, path: str) -> Iterator[str]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        for name in sorted({*one, *other}):
-            yield from _differing(one.get(name), other.get(name), f"{path}.{name}")
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for index, pair in enumerate(zip(one, other, strict=True)):
+def _differing(base: Any, head: Any, path: str) -> Iterator[str]:
+    if isinstance(base, dict) and isinstance(head, dict):
+        for name in sorted({*base, *head}):
+            yield from _differing(base.get(name), head.get(name), f"{path}.{name}")
+    elif isinstance(base, list) and isinstance(head, list) and len(base) == len(head):
+        for index, pair in enumerate(zip(base, head, strict=True)):
             yield from _differing(*pair, f"{path}[{index}]")
-    elif one != other:
-        yield f"{path}: {str(one)[:80]} | {str(other)[:80]}"
+    elif base != head:
+        yield f"{path}: {str(base)[:80]} | {str(head)[:80]}"
 
 
 def same(work: Work) -> Section:
@@ -241,21 +238,18 @@ def against(work: Work, place: Place, base: str) -> tuple[Held, Snapshot]:
     )
 
 
-def unrepeated(cell: Cell, side: Side, runs: int = RUNS) -> bool:
-    """Return whether the printed command alone gives more than one artifact or message.
-
-    The command is run again and again.
-    """
+def is_nondeterministic(cell: Cell, side: Side) -> bool:
+    """Return whether the printed command, run several times, gives more than one result."""
     results = set()
     with tempfile.TemporaryDirectory(prefix="evidence-") as name:
-        for _ in range(runs):
+        for _ in range(RUNS):
             results.add(ran(cell, side, Path(name) / "a.vmfb"))
             if len(results) > 1:
                 return True
     return False
 
 
-def told(names: Iterable[str], noisy: Mapping[str, str]) -> Iterator[str]:
+def difference_lines(names: Iterable[str], noisy: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each cell that differed, or that gives several artifacts."""
     for name in sorted({*names, *noisy}):
         yield (
@@ -301,14 +295,12 @@ def noise_lines(
         for comparison in found
         for name in (*comparison.differing, *comparison.findings)
     }
-    return [*table(head, rows), "", *told(names, noisy)], names <= set(noisy)
+    return [*table(head, rows), "", *difference_lines(names, noisy)], names <= set(
+        noisy
+    )
 
 
-def noise(
-    work: Work,
-    places: Sequence[Place] = PLACES,
-    repeats: Callable[[Cell, Side], bool] = unrepeated,
-) -> Section:
+def noise(work: Work) -> Section:
     """Compare a compiler with itself from all places.
 
     A cell that differs is checked with its printed command alone.
@@ -318,7 +310,7 @@ def noise(
     again = Place("the same place and cache, both sides", BASE.folder, BASE.jobs)
     runs = [
         against(work, again, PAIR[1]),
-        *(against(work, place, path) for place in places),
+        *(against(work, place, path) for place in PLACES),
     ]
     side = Side("base", base, work.binary(PAIR[1]), work.config.parent)
     noisy = {
@@ -336,7 +328,7 @@ def noise(
         if str(cell.key) in names and cell.command:
             work.say(f"{cell.key} differs: its command is run up to {RUNS} times")
             home = home_of(cell.command, side.home)
-            if repeats(cell, Side(side.name, base, side.binary, home)):
+            if is_nondeterministic(cell, Side(side.name, base, side.binary, home)):
                 noisy[str(cell.key)] = " (its printed command gives several results)"
     lines, sound = noise_lines([comparison for comparison, _ in runs], noisy)
     about = (

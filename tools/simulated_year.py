@@ -127,8 +127,8 @@ def copied(snapshot: Snapshot, copies: int) -> Snapshot:
         key=lambda cell: cell.key,
     )
     models = {
-        _name(name, number): digest
-        for name, digest in snapshot.models.items()
+        _name(name, number): model_digest
+        for name, model_digest in snapshot.models.items()
         for number in range(copies)
     }
     return replace(snapshot, cells=tuple(cells), models=models)
