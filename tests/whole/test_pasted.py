@@ -14,7 +14,7 @@ import pytest
 from places import ROOT
 from real_compilers import bot, own_cache
 
-MODEL = "mobilenet_v1_f32_224"
+MODEL = "jax_mlp_train_step_f32"
 TARGET = "x86_64"
 
 STRICT = """\

@@ -59,7 +59,7 @@ def timeless(report: Any) -> Any:
 def test_a_clock_three_times_as_fast_changes_no_trace_no_recheck_and_no_word(
     tmp_path: Path,
 ) -> None:
-    model = ROOT / "configs/models/bert_l4_f32_s128.mlir"
+    model = ROOT / "configs/models/jax_mlp_train_step_f32.mlir"
     (tmp_path / "c.yml").write_text(CONFIG.format(model=model), encoding="utf-8")
     fast, slow = (written(tmp_path, factor) for factor in (1, 3))
     reports = [read_json(out / "report.json") for out in (fast, slow)]
