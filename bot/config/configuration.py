@@ -194,6 +194,11 @@ class CompilerKeys(Keys, frozen=True):
         ),
     ] = "iree-org/iree"
 
+    @property
+    def names_compiler(self) -> bool:
+        """Return whether a key names the compiler of a side, or the file that pins it."""
+        return bool(self.requirements or self.head or self.base)
+
 
 Store = Literal["auto", "data-branch", "directory"]
 _BRANCH = (

@@ -86,6 +86,28 @@ class Acceptance(Record, frozen=True, array_like=True):
     reason: str = ""  # reason of a command; empty for a label
 
 
+def joint_acceptance(acceptances: Iterable[Acceptance]) -> Acceptance | None:
+    """Return several acceptances as one; None if there are none."""
+    people = set[str]()
+    event_ids = set[int]()
+    findings = set[Seen]()
+    reasons = set[str]()
+    for acceptance in acceptances:
+        people.update(acceptance.who.split(", "))
+        event_ids.add(acceptance.event_id)
+        findings.update(acceptance.seen)
+        if acceptance.reason:
+            reasons.update(acceptance.reason.split("; "))
+    if not event_ids:
+        return None
+    return Acceptance(
+        who=", ".join(sorted(people)),
+        event_id=max(event_ids),
+        seen=tuple(sorted(findings)),
+        reason="; ".join(sorted(reasons)),
+    )
+
+
 def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
     """Return the failing findings, accepted ones included, as they can be accepted."""
     result = list[Seen]()

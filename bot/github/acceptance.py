@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bot.core.acceptance import APPROVAL_LABEL, Acceptance, Seen, approval_labels
+from bot.core.acceptance import (
+    APPROVAL_LABEL,
+    Acceptance,
+    Seen,
+    approval_labels,
+    joint_acceptance,
+)
 from bot.core.asked import Asked
 from bot.core.comment_state import CommentState, decode
 from bot.github.comments import find
@@ -176,22 +182,5 @@ def accepted_on(hub: Hub, numbers: Sequence[int], to: Destination) -> Acceptance
 
     `to`: has the report, and the commit that was measured.
     """
-    people = set[str]()
-    event_ids = set[int]()
-    findings = set[Seen]()
-    reasons = set[str]()
-    for number in numbers:
-        acceptance = recalled(hub, number, to).acceptance
-        if acceptance is not None:
-            people.add(acceptance.who)
-            event_ids.add(acceptance.event_id)
-            findings.update(acceptance.seen)
-            reasons.add(acceptance.reason)
-    if not event_ids:
-        return None
-    return Acceptance(
-        who=", ".join(sorted(people)),
-        event_id=max(event_ids),
-        seen=tuple(sorted(findings)),
-        reason="; ".join(sorted(reasons - {""})),
-    )
+    acceptances = [recalled(hub, number, to).acceptance for number in numbers]
+    return joint_acceptance(filter(None, acceptances))

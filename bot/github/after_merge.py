@@ -8,16 +8,14 @@ message: GitHub may refuse it without any effect on the check.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from msgspec import structs
 
 from bot.config.configuration import Config
 from bot.core.acceptance import accept
-from bot.core.delta import STATES
 from bot.core.report import Report
 from bot.errors import NetworkError
 from bot.github.checks import Result, publish_check
+from bot.github.delivering import report_outputs
 from bot.github.kept_issue import Judged, keep_issue
 from bot.github.merged_pulls import Merges, merges_of
 from bot.github.pushes import (
@@ -83,7 +81,7 @@ def after_merge(services: Services) -> int:
         services.show.report(
             report, write_report(report, config.templates, services.out)
         )
-        _set_outputs(services, report)
+        services.set_outputs(report_outputs(report, services))
         refused = _refused_check(
             services, hub=hub, report=report, config_name=head.config_name
         )
@@ -117,14 +115,6 @@ def _judged(
     return Judged(push, structs.replace(report, verdict=verdict), merges)
 
 
-def _set_outputs(services: Services, report: Report) -> None:
-    counts = Counter(delta.state for delta in report.deltas)
-    outputs = {"verdict": report.verdict.status, "report-path": services.report_path}
-    outputs |= {"findings": str(len(report.verdict.news))}
-    outputs |= {state: str(counts[state]) for state in STATES}
-    services.set_outputs(outputs)
-
-
 def _refused_check(
     services: Services, hub: Hub, report: Report, config_name: str
 ) -> NetworkError | None:
@@ -139,8 +129,8 @@ def _refused_check(
     )
     has_verdict = report.verdict.status != "unknown"
     result = Result(
-        0,
-        check.conclusion,
+        pull_number=0,  # the check is not about a pull request
+        conclusion=check.conclusion,
         has_verdict=has_verdict,
         merge_sha=context.sha,
         run_id=context.run_id,

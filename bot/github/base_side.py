@@ -124,9 +124,8 @@ def _stored_base(
             entry=standing.entry,
         )
     keys = base.config.compiler
-    # where neither the event nor the commit says which compiler it is, another run has
-    # built it
-    if not wanted_base.unknown and (keys.requirements or keys.head or keys.base):
+    # If neither the event nor the commit names the compiler, another run has built it.
+    if not wanted_base.unknown and keys.names_compiler:
         return None
     return _nearest(services, store, base)
 

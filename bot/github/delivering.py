@@ -128,6 +128,17 @@ def _written_broken(
     return _Written(text, text, check, outputs, is_new=True)
 
 
+def report_outputs(report: Report, services: Services) -> dict[str, str]:
+    """Return the outputs of the action for a report."""
+    counts = Counter(delta.state for delta in report.deltas)
+    return {
+        "verdict": report.verdict.status,
+        "report-path": services.report_path,
+        "findings": str(len(report.verdict.news)),
+        **{state: str(counts[state]) for state in STATES},
+    }
+
+
 def _written(
     report: Report, services: Services, to: Destination, memory: Memory
 ) -> _Written:
@@ -135,7 +146,6 @@ def _written(
     final = _final(report, services=services, to=to, memory=memory)
     services.show.report(final, write_report(final, to.config.templates, services.out))
     status = final.verdict.status
-    counts = Counter(delta.state for delta in final.deltas)
     summary = render_summary(final, to.config.templates)
     body = (services.out / "comment.md").read_text("utf-8")
     check = check_run(
@@ -148,12 +158,7 @@ def _written(
         summary,
         body,
         check,
-        outputs={
-            "verdict": status,
-            "report-path": services.report_path,
-            "findings": str(len(final.verdict.news)),
-            **{state: str(counts[state]) for state in STATES},
-        },
+        outputs=report_outputs(final, services),
         is_new=wants_comment(
             final, memory.previous, to.config.comment == "always" or not to.head_sha
         ),

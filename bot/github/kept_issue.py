@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from bot.config.configuration import Config
-from bot.core.acceptance import Acceptance, accept, seen
+from bot.core.acceptance import accept, joint_acceptance, seen
 from bot.core.after_merge import IssueState, MergedPull, is_same_break, issue_marker
 from bot.core.report import Baseline, Report
 from bot.errors import InputError, NetworkError
@@ -180,7 +180,9 @@ def _update(
         newest_sha=sha,
         pulls=_together(merges.asked.pulls, before.pulls),
         unasked=unasked,
-        acceptance=_both(before.acceptance, merges.acceptance),
+        acceptance=joint_acceptance(
+            filter(None, (before.acceptance, merges.acceptance))
+        ),
     )
     report = _against_good(
         services, config=config, store=store, judged=judged, state=state
@@ -240,17 +242,6 @@ def _together(
     for pull in (*newer, *older):
         by_number.setdefault(pull.number, pull)
     return tuple(by_number.values())
-
-
-def _both(older: Acceptance | None, newer: Acceptance | None) -> Acceptance | None:
-    """Return the union of two acceptances."""
-    if older is None or newer is None:
-        return older or newer
-    people = {*older.who.split(", "), *newer.who.split(", ")}
-    findings = tuple(sorted({*older.seen, *newer.seen}))
-    return Acceptance(
-        ", ".join(sorted(people)), max(older.event_id, newer.event_id), findings
-    )
 
 
 def _against_good(

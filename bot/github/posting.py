@@ -179,7 +179,7 @@ def _checked(
     """
     base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
-    base, rule, notes = trusted_base(
+    trusted = trusted_base(
         services,
         config=config,
         sha=sha,
@@ -187,11 +187,13 @@ def _checked(
         partly=partly,
         is_older=lambda older: is_ancestor(hub, older, sha),
     )
+    base = trusted.snapshot
+    notes = trusted.notes
     distance = 0 if base.source.sha == sha else None
     if partly:
         distance = _commits_older(services, config, sha, base.source.sha or "")
         notes = (older_note(distance), *notes)
-    baseline = Baseline(rule, sha, distance)
+    baseline = Baseline(trusted.rule, sha, distance)
     report = suspected(
         reported(config, base=base, head=head, baseline=baseline, texts=texts),
         services=services,

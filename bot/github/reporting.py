@@ -90,7 +90,7 @@ def without_files(services: Services) -> Services:
         except UsageError:
             continue
         except InputError:
-            break  # its own words come where a report can say them
+            break  # raised again where a report can show it
         return reduced
     return services
 
@@ -125,7 +125,7 @@ def _judged(
 
     Facts of the repository and its store are not taken from the snapshots.
 
-    `has_compiler`: an input names the head's compiler, so that the base's is
+    `has_compiler`: True if an input names the head compiler. The base compiler is then
     unknown.
     """
     measured = handed.measured
@@ -246,15 +246,17 @@ def _trusted(
     base_sha = opened_base.wanted.sha
     rule = opened_base.wanted.rule
     keys = opened_base.config.compiler
-    is_known = bool(keys.requirements or keys.head or keys.base) and not has_compiler
+    knows_base_compiler = keys.names_compiler and not has_compiler
     claimed_sha = claimed.source.sha or ""
-    partly = claimed_sha != base_sha and not is_known
+    # A baseline of an ancestor whose compiler may be another one. Only the builds whose
+    # models are the same are compared.
+    partly = claimed_sha != base_sha and not knows_base_compiler
     ancestors: tuple[str, ...] = ()
     if claimed_sha != base_sha:
         ancestors = services.git.ancestors(
             base_sha, opened_base.config.baseline.ancestors
         )
-    base, rule_of_base, notes = trusted_base(
+    trusted = trusted_base(
         services,
         config=opened_base.config,
         sha=base_sha,
@@ -266,7 +268,9 @@ def _trusted(
         )["base"],
         digest=handed.measured.digest,
     )
-    if "stored snapshot" not in rule_of_base:
+    base = trusted.snapshot
+    notes = trusted.notes
+    if not trusted.is_stored:
         return base, Baseline(f"{rule}; measured in this run", base_sha), notes
     distance = 0
     if claimed_sha in ancestors:

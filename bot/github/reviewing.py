@@ -1,7 +1,7 @@
 """Measure both sides of a review.
 
 The job measures the head, finds or measures the base, and compares. It runs compilers,
-so it has no token, and writes nothing but files. `bot.github.reporting` takes it from
+so the bot gets no token here, and writes nothing but files. `bot.github.reporting` takes it from
 there.
 """
 
@@ -58,7 +58,8 @@ def review(services: Services) -> int:
     ):
         _require_open(services)
         base, head = wanted_sides(services)
-        with (  # until the report is drawn: its templates may be theirs
+        # Both checkouts stay open until the report is drawn: its templates may be in them.
+        with (
             opened(services, head, base) as (opened_base, opened_head),
             judging(services, opened_base, opened_head) as judge,
         ):
@@ -97,11 +98,11 @@ def failure_handed(services: Services) -> Iterator[None]:
 
 
 def _require_open(services: Services) -> None:
-    """Raise NetworkError if it is known that nobody may comment.
+    """Raise NetworkError if the pull request is locked or does not exist.
 
-    This is checked before anything is compiled. The event says it of its own pull
-    request. For one whose number a person gave, git knows whether it exists, if
-    everybody may read the repository. The job that prepares checks the rest.
+    This is checked before anything is compiled. The event says whether its pull request
+    is locked. If a person gave the number, git says whether the pull request exists,
+    unless the repository is private. The job `prepare` checks the rest.
     """
     pull = services.context.pull
     number = services.inputs.pull_request
@@ -235,7 +236,7 @@ def _run_times(
 ) -> RunTimes:
     """Run the artifacts of failing builds in this job.
 
-    The job has no token that can write. The job that joins the parts of a matrix has
+    The bot gets no token in this job. The job that joins the parts of a matrix has
     head's compiler, too.
     """
     ready = list(plans)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,6 +19,15 @@ FULL_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """The full name of a commit."""
 
 
+class TrustedBase(NamedTuple):
+    """The base side of a run's artifact, after the check against the store."""
+
+    snapshot: Snapshot
+    rule: str  # how it was found, for the report
+    notes: tuple[str, ...] = ()
+    is_stored: bool = True  # False if it is the artifact's own snapshot
+
+
 def trusted_base(
     services: Services,
     config: Config,
@@ -28,7 +38,7 @@ def trusted_base(
     is_older: Callable[[str], bool],
     selected: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
     digest: str = "",
-) -> tuple[Snapshot, str, tuple[str, ...]]:
+) -> TrustedBase:
     """Return a stored snapshot that is what the artifact says its base is.
 
     If there is none, return the artifact's own, if it is of the base commit. The
@@ -86,14 +96,15 @@ def trusted_base(
             older = ""
         else:
             older = f" of its ancestor {base_sha[:10]}"
-        return stored_snapshot, f"{rule}; stored snapshot{older}", ()
+        return TrustedBase(stored_snapshot, f"{rule}; stored snapshot{older}")
     if base_sha != sha:
         raise InputError(
             "does not belong to the base of the merge commit",
             where="artifact base.json",
             hint="run it again",
         )
-    return claimed, f"{rule}; measured by the pull request's own run", notes
+    rule = f"{rule}; measured by the pull request's own run"
+    return TrustedBase(claimed, rule, notes, is_stored=False)
 
 
 def _same_cells(snapshot: Snapshot, claimed: Snapshot) -> Snapshot:
