@@ -69,10 +69,10 @@ class Attempts:
     planned: PlannedCell
     source: Path  # its model's file
     flow: Path  # its program at the end of the flow phase
-    groups: Groups  # what of that could be one
+    groups: Groups  # the executables of this program that can be merged
     _known: dict[tuple[Group, ...], Attempt] = field(default_factory=dict)
 
-    def at(self, groups: Sequence[Group]) -> Attempt:
+    def of(self, groups: Sequence[Group]) -> Attempt:
         """Return the attempt with these groups, in any order."""
         key = tuple(sorted(groups))
         if key not in self._known:
@@ -110,7 +110,8 @@ class Attempts:
             )
             tools.cache.store(key, cell)
         if cell.status == "over-stack-limit":
-            # where the model itself is within the limit, this is none that compiles
+            # The model itself is within the stack limit, so a fold that exceeds it
+            # counts as a failed compile.
             cell = Cell(cell.model, cell.target, "failed", failure=cell.failure)
         program.unlink()  # there are many of them, and few are needed again
         return Attempt(

@@ -81,9 +81,9 @@ class FoldCell(Record, frozen=True, omit_defaults=True):
     equal: bool | None
     folded: tuple[FoldedFamily, ...]
     left: tuple[LeftFamily, ...]
-    # the artifact of the program that was written at the end of the flow phase and
-    # resumed, nothing folded: where it is not that of the printed command, the
-    # difference is none of folding
+    # size of the artifact if the program is written after the flow phase and resumed
+    # with nothing folded; a difference from `artifact_bytes.before` comes from resuming,
+    # not from folding
     resumed_bytes: Count | None = None
     # on what inputs and within what tolerance, or why it is not known
     equal_note: str = ""

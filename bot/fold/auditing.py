@@ -124,7 +124,7 @@ def audit(tools: FoldTools, planned: PlannedCell, cell: Cell) -> Audited:
 def fold_best(audited: Audited, attempts: Attempts, banned: Collection[Group]) -> None:
     """Fold the groups of a cell that are worth it, without the banned groups."""
     groups = attempts.groups
-    result = search(groups, attempts.at, banned)
+    result = search(groups, attempts.of, banned)
     if not result.attempt.cell.measured:
         audited.best = None
         audited.failure = f"resumed with nothing folded: {reason_of(result.attempt)}"
@@ -147,11 +147,11 @@ def _why(kind: str, members: tuple[str, ...], groups: Groups) -> str:
         return groups.unfit[unfit]
     if not all(name in groups.entries for name in members):
         return "its executables have other names in the program before folding"
-    extra_flags = (
+    other_reason = (
         "they differ in more than constants, offsets and static dimensions, such as an"
         " attribute"
     )
-    return NOT_FOLDED.get(kind, extra_flags)
+    return NOT_FOLDED.get(kind, other_reason)
 
 
 class Bench(NamedTuple):
@@ -306,8 +306,7 @@ def _check(
     while True:
         worse: dict[Group, str] = {}
         for audit in audits:
-            why = f"its outputs differ on {audit.cell.key.target}"
-            worse.update(dict.fromkeys(_compared(audit, work), why))
+            worse.update(_compared(audit, work))
         if not worse.keys() - banned.keys():
             break
         banned.update(worse)
@@ -342,7 +341,7 @@ def _price(audit: Audited, max_slowdown: float | None, work: Work) -> None:
     else:
         audit.best, dear, price = affordable(
             best,
-            attempt=bench.attempts.at,
+            try_groups=bench.attempts.of,
             price=bench.price,
             max_slowdown=max_slowdown,
         )
@@ -350,6 +349,8 @@ def _price(audit: Audited, max_slowdown: float | None, work: Work) -> None:
             audit.left += (left(bench.attempts.groups, group, reason),)
         if audit.best is not best:
             _compared(audit, work)
+            if audit.best.groups and not audit.run.equal:
+                return
     known_price = price if isinstance(price, Price) else None
     audit.run = structs.replace(
         audit.run, price=known_price, price_note="" if known_price else str(price)
@@ -380,8 +381,8 @@ def _bench(audited: Audited, runtime: Runtime, data: Path, work: Work) -> Bench 
 def _compared(audited: Audited, work: Work) -> Mapping[Group, str]:
     """Compare outputs before and after folding.
 
-    Returns the groups that change them, each folded alone, and how they do. It
-    returns all groups if only all of them together change the outputs.
+    Returns the groups that change them, each folded alone, with the reason to leave
+    them. It returns all groups if only all of them together change the outputs.
     """
     bench = audited.bench
     if isinstance(bench, str) or audited.best is None or not audited.groups:
@@ -390,19 +391,21 @@ def _compared(audited: Audited, work: Work) -> Mapping[Group, str]:
         return {}
     work.show.say(f"{audited.cell.key}: comparing outputs before and after folding")
     equality = bench.equal(audited.best)
-    bad: dict[Group, str] = {}
+    details = dict[Group, str]()
     if equality.equal is False:
         for group in audited.groups:
-            equality_alone = bench.equal(bench.attempts.at([group]))
+            equality_alone = bench.equal(bench.attempts.of([group]))
             if equality_alone.equal is False:
-                bad[group] = equality_alone.equal_note
-        bad = bad or dict.fromkeys(
-            audited.groups, "its outputs differ only together with the other groups"
-        )
-    for group, reason in bad.items():
+                details[group] = equality_alone.equal_note
+    reason = f"its outputs differ on {audited.cell.key.target}"
+    if equality.equal is False and not details:
+        together = "only together with the other groups"
+        details = dict.fromkeys(audited.groups, together)
+        reason = f"{reason}, {together}"
+    for group, detail in details.items():
         work.show.say(
             f"{audited.cell.key}: {group[0]} and {len(group) - 1} more have other outputs"
-            f" after merging: {reason}"
+            f" after merging: {detail}"
         )
     audited.run = Run(
         equal=equality.equal,
@@ -410,7 +413,7 @@ def _compared(audited: Audited, work: Work) -> Mapping[Group, str]:
         price=None,
         price_note="equal outputs are not proved",
     )
-    return bad
+    return dict.fromkeys(details, reason)
 
 
 def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
@@ -419,9 +422,9 @@ def model_of(audits: Sequence[Audited], cells: Sequence[FoldCell]) -> FoldModel:
         (audit for audit in audits if audit.attempts is not None), audits[0]
     ).cell
     folded = list[int]()
-    for audited in cells:
-        after = audited.executables.after
-        is_right = audited.model == cell.key.model and audited.equal is not False
+    for row in cells:
+        after = row.executables.after
+        is_right = row.model == cell.key.model and row.equal is not False
         if is_right and after is not None:
             folded.append(after)
     return FoldModel(
@@ -462,7 +465,7 @@ def fold_cell(audited: Audited, out: Path) -> FoldCell:
         equal=run.equal,
         folded=tuple(folded),
         left=audited.left,
-        resumed_bytes=attempts.at(()).artifact_bytes if attempts is not None else None,
+        resumed_bytes=attempts.of(()).artifact_bytes if attempts is not None else None,
         equal_note=run.equal_note,
         price=run.price,
         price_note=run.price_note,

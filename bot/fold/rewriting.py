@@ -25,13 +25,14 @@ Group = tuple[str, ...]
 class Groups(Record, frozen=True):
     """Which executables of a program could become one."""
 
+    # executable → the name of its entry point, in the program's order
     entries: Mapping[Name, Name]
     # executables that are not of the form that fusion gives → why
     unfit: Mapping[Name, str]
     # level (`identical`, `constants`, `offsets`, `static-shapes`) → groups of two and
     # more
     groups: Mapping[str, tuple[tuple[Name, ...], ...]]
-    # executable → how many the largest tensor has that it takes or gives
+    # executable → number of elements of its largest operand or result
     elements: Mapping[Name, Count] = always({})
 
 

@@ -22,34 +22,36 @@ from bot.fold.rewriting import Group, Groups
 from bot.running.runner import within
 
 NOTHING: tuple[Group, ...] = ()
-# A group that fails is halved; what fails of fewer executables is left
-_MOST_HALVES = 4
+# A group with fewer executables is not divided into halves
+_FEWEST_TO_HALVE = 4
 
-Try = Callable[[Sequence[Group]], Attempt]
+TryGroups = Callable[[Sequence[Group]], Attempt]
 
 
 class Searched(NamedTuple):
     """The result of a search: what it kept, and why it left other groups."""
 
-    attempt: Attempt  # with the groups that are kept; one with none where nothing is
-    left: tuple[LeftFamily, ...]  # groups that are not, and why
+    attempt: Attempt  # with the groups that are kept, if any
+    left: tuple[LeftFamily, ...]  # the groups that are not kept, with reasons
 
 
-def search(groups: Groups, attempt: Try, banned: Collection[Group] = ()) -> Searched:
+def search(
+    groups: Groups, try_groups: TryGroups, banned: Collection[Group] = ()
+) -> Searched:
     """Return the groups that compile and make the artifact smaller.
 
-    `attempt` compiles and measures.
+    `try_groups` compiles and measures.
     """
-    tried = [attempt(NOTHING)]
+    tried = [try_groups(NOTHING)]
     whys: dict[Group, str] = {}
     levels = [permitted(groups.groups[level], banned) for level in FOLD_KINDS]
     for level in levels:
         if not level or _is_tried(level, tried):
             continue
-        working, failed = compiling(level, attempt)
+        working, failed = compiling(level, try_groups)
         whys = {**failed, **whys}
         tried.append(working)
-    best, without = gaining(choices(groups, tried), attempt, groups.elements)
+    best, without = gaining(choices(groups, tried), try_groups, groups.elements)
     folded = set[str]().union(*best.groups)
     whys = {**without, **whys}
     for group in [*whys]:
@@ -107,25 +109,25 @@ def permitted(groups: Sequence[Group], banned: Collection[Group]) -> list[Group]
 
 
 def compiling(
-    groups: Sequence[Group], attempt: Try
+    groups: Sequence[Group], try_groups: TryGroups
 ) -> tuple[Attempt, dict[Group, str]]:
     """Fold as many of the groups as compile together.
 
     Returns that attempt, and why the other groups are not in it.
     """
-    tried = attempt(groups)
+    tried = try_groups(groups)
     if tried.cell.measured:
         refused = {family.members: family.why for family in tried.left}
         if not refused:
             return tried, refused
-        return attempt([group for group in groups if group not in refused]), refused
+        return try_groups([group for group in groups if group not in refused]), refused
     if len(groups) == 1:
-        return _compiling_halves(groups[0], reason_of(tried), attempt)
+        return _compiling_halves(groups[0], reason_of(tried), try_groups)
     middle = len(groups) // 2
-    first, first_failed = compiling(groups[:middle], attempt)
-    second, second_failed = compiling(groups[middle:], attempt)
+    first, first_failed = compiling(groups[:middle], try_groups)
+    second, second_failed = compiling(groups[middle:], try_groups)
     failed = {**first_failed, **second_failed}
-    whole = attempt([*first.groups, *second.groups])
+    whole = try_groups([*first.groups, *second.groups])
     if whole.cell.measured:
         return whole, failed
     # Where they compile apart only, those of the first are left.
@@ -134,21 +136,22 @@ def compiling(
 
 
 def _compiling_halves(
-    group: Group, reason: str, attempt: Try
+    group: Group, reason: str, try_groups: TryGroups
 ) -> tuple[Attempt, dict[Group, str]]:
     """Fold the two halves of a group that fails for this reason.
 
-    The group is left out if the halves are too small, or do not compile either.
+    The second half is tried only if the first one compiles. The whole group is left out
+    if it is too small to divide, or if its first half fails.
     """
-    if len(group) < _MOST_HALVES:
-        return attempt(NOTHING), {group: reason}
+    if len(group) < _FEWEST_TO_HALVE:
+        return try_groups(NOTHING), {group: reason}
     middle = len(group) // 2
     parts = [group[:middle], group[middle:]]
     failed: dict[Group, str] = {}
-    if attempt(parts[:1]).cell.measured:
-        working, failed = compiling(parts, attempt)
+    if try_groups(parts[:1]).cell.measured:
+        working, failed = compiling(parts, try_groups)
     else:
-        working = attempt(NOTHING)
+        working = try_groups(NOTHING)
     if not failed and not working.groups:
         failed = {group: reason}
     return working, failed
@@ -257,7 +260,7 @@ def _total(sizes: Sequence[int | None]) -> int | None:
 
 
 def gaining(
-    choices: Sequence[Choice], attempt: Try, elements: Mapping[str, int]
+    choices: Sequence[Choice], try_groups: TryGroups, elements: Mapping[str, int]
 ) -> tuple[Attempt, dict[Group, str]]:
     """Fold in the ways that make the artifact smaller.
 
@@ -277,8 +280,8 @@ def gaining(
             clear += choice.ways[0]
         else:
             doubtful.append(choice)
-    best = attempt(clear)
-    plain = attempt(NOTHING)
+    best = try_groups(clear)
+    plain = try_groups(NOTHING)
     if not is_smaller(best, plain):
         best = plain
         doubtful = list(choices)
@@ -287,9 +290,9 @@ def gaining(
         before = best
         reason = "folding this group saves no code"
         if choice.left_share is None or choice.left_share < 1:
-            best, reason = _with_best_way(choice, best, attempt)
+            best, reason = _with_best_way(choice, best, try_groups)
         if best is before:
-            best = _with_halves(choice, best, attempt, elements)
+            best = _with_halves(choice, best, try_groups, elements)
         if best is before:
             without[choice.members] = reason
     return best, without
@@ -300,12 +303,14 @@ def _largest_first(choice: Choice) -> tuple[bool, int, Group]:
     return choice.apart_bytes is None, -(choice.apart_bytes or 0), choice.members
 
 
-def _with_best_way(choice: Choice, best: Attempt, attempt: Try) -> tuple[Attempt, str]:
+def _with_best_way(
+    choice: Choice, best: Attempt, try_groups: TryGroups
+) -> tuple[Attempt, str]:
     """Fold a choice beside the kept groups, in the way with the smallest artifact.
 
     If no way is smaller, returns the best attempt as it was, and the reason.
     """
-    tried = [attempt([*best.groups, *way]) for way in choice.ways]
+    tried = [try_groups([*best.groups, *way]) for way in choice.ways]
     sizes = []
     for folded in tried:
         if folded.artifact_bytes is not None:
@@ -320,11 +325,11 @@ def _with_best_way(choice: Choice, best: Attempt, attempt: Try) -> tuple[Attempt
 
 
 def _with_halves(
-    choice: Choice, best: Attempt, attempt: Try, elements: Mapping[str, int]
+    choice: Choice, best: Attempt, try_groups: TryGroups, elements: Mapping[str, int]
 ) -> Attempt:
     """Fold the halves of a choice that make the artifact smaller still."""
     for half in halves(choice.members, elements):
-        folded = attempt([*best.groups, half])
+        folded = try_groups([*best.groups, half])
         if is_smaller(folded, best):
             best = folded
     return best
@@ -342,7 +347,7 @@ def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
 
     Empty for a group with too few executables.
     """
-    if len(group) < _MOST_HALVES:
+    if len(group) < _FEWEST_TO_HALVE:
         return []
     by_size = sorted(group, key=lambda name: (elements.get(name, 0), group.index(name)))
     small = set(by_size[: len(group) // 2])
@@ -358,7 +363,7 @@ def halves(group: Group, elements: Mapping[str, int]) -> list[Group]:
 
 def affordable(
     best: Attempt,
-    attempt: Try,
+    try_groups: TryGroups,
     price: Callable[[Attempt], Price | str],
     max_slowdown: float,
 ) -> tuple[Attempt, dict[Group, str], Price | str]:
@@ -376,12 +381,12 @@ def affordable(
         return best, {}, whole
     while isinstance(whole, str) or not within(whole, max_slowdown):
         alone_prices = alone_prices or {
-            group: price(attempt([group])) for group in best.groups
+            group: price(try_groups([group])) for group in best.groups
         }
         ratios = {group: _ratio_of(alone_prices[group]) for group in best.groups}
         dearest = max(best.groups, key=lambda group: (ratios[group], group))
         whys[dearest] = _dear(alone_prices[dearest], max_slowdown)
-        best = attempt([group for group in best.groups if group != dearest])
+        best = try_groups([group for group in best.groups if group != dearest])
         if not best.groups:
             return best, whys, "no remaining group is worth its slowdown"
         whole = price(best)

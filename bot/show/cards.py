@@ -265,17 +265,15 @@ def _whole(
         parts = _cause_shares(facts, delta.key)
         sentences = (phrase(why_words(explanation), "."), rest(explanation), parts)
         yield Sentence(joined(filter(None, sentences), " "))
-        passed = [
-            dispatch
-            for dispatch in explanation.dispatches
-            if dispatch.passed is not None
-        ]
-        undrawn = len(passed) - len(traces)
-        if undrawn:
-            passes = (
-                f"the passes of {plural(undrawn, 'dispatch')}: use code-size-bot trace"
+        left_out = 0
+        for dispatch in explanation.dispatches:
+            if dispatch.passed is not None and (delta.key, dispatch.name) not in traced:
+                left_out += 1
+        if left_out:
+            words = (
+                f"the passes of {plural(left_out, 'dispatch')}: use code-size-bot trace"
             )
-            yield Sentence(f"This page has no room for {passes}.", small=True)
+            yield Sentence(f"This page has no room for {words}.", small=True)
     beside = section(
         "",
         *_stack(story),

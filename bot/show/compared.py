@@ -86,7 +86,7 @@ def compared(facts: Facts, view: View) -> Fold:
     for name, base, head in zip(facts_of_side, base_facts, head_facts, strict=True):
         rows.append((phrase(name), base, head))
     remarks = List(listed(notes(report), "note"))
-    if view.every:  # a page has the notes above
+    if view.is_page:  # a page has the notes above
         remarks = List(Listing())
     flags = tried_flag_lines(report.changed_flags)
     defaults = []

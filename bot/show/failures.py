@@ -182,7 +182,7 @@ def failed_builds(facts: Facts, state: str, view: View) -> Fold:
     Builds that already failed on base get one line for each group. Models take turns.
     """
     groups = grouped(facts, state)
-    has_message = state == "newly-broken" or view.every
+    has_message = state == "newly-broken" or view.is_page
 
     def group_blocks(count: int) -> Iterator[Block]:
         shown_groups = fair(groups, lambda group: group[0].key.model, count)

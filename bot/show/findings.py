@@ -44,7 +44,7 @@ def findings(facts: Facts, view: View) -> Fold:
     """
     newly_broken = failed_builds(facts, "newly-broken", view)
     still_broken = failed_builds(facts, "broken", view)
-    if view.every:
+    if view.is_page:
         blocks = (newly_broken, *_finding_folds(facts, view), still_broken)
         return Fold("Findings", blocks, is_open=True, name="findings")
 

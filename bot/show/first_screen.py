@@ -59,7 +59,7 @@ def first_screen(facts: Facts, view: View) -> Blocks:
     """
     groups = alarms(facts, view)
     next_step = (next_block(facts, groups, view),)
-    is_step_early = facts.report.verdict.status == "fail" and not view.terminal
+    is_step_early = facts.report.verdict.status == "fail" and not view.is_terminal
     return (
         verdict_block(facts),
         changes_block(facts),
@@ -71,7 +71,7 @@ def first_screen(facts: Facts, view: View) -> Blocks:
         *remark_blocks(facts, view),
         *(() if is_step_early else next_step),
         *warning_blocks(facts, groups, view),
-        *(() if view.terminal else (reproduce(facts, view),)),
+        *(() if view.is_terminal else (reproduce(facts, view),)),
     )
 
 
@@ -164,7 +164,7 @@ def measures_block(facts: Facts, view: View) -> Fold:
     if not is_measured:
         quiet = phrase("No artifact to compare: no build was measured on both sides.")
     return section(
-        "Measures by target" if view.every else "",
+        "Measures by target" if view.is_page else "",
         table,
         Sentence(quiet, small=True),
         name="totals",
@@ -185,7 +185,7 @@ def causes_block(facts: Facts, view: View) -> Fold:
     if shares:
         of_all = f"{share(sum(shares))} of the total change"
     unexplained = Sentence(unexplained_words(facts), small=True, name="unexplained")
-    if not view.every:
+    if not view.is_page:
         range_text = ""
         if lines.more:
             range_text = f"the first {len(lines.items)} of {lines.total}"
@@ -251,7 +251,7 @@ def warning_blocks(
             yield Fold(
                 title,
                 (part(table, view.alarms, Rank.ANSWER),),
-                is_open=view.every or view.terminal,
+                is_open=view.is_page or view.is_terminal,
                 name="warnings",
             )
 
@@ -259,7 +259,7 @@ def warning_blocks(
 def remark_blocks(facts: Facts, view: View) -> Iterator[Block]:
     """Yield the notes on how the report was made."""
     remarks = notes(facts.report)
-    if view.every:
+    if view.is_page:
         remark_list = List(listed(remarks, "note"), name="note")
         note_part = bounded(remark_list, Rank.LINE, view.failures)
         yield section("Notes", note_part, name="notes")

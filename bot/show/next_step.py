@@ -32,7 +32,7 @@ _NAMED = 2  # builds that each part of the next step names
 def next_block(facts: Facts, groups: Sequence[AlarmGroup], view: View) -> Fold:
     """Return what is to be done, by whom, and where to read on."""
     links: Phrase = ()
-    if not view.terminal:
+    if not view.is_terminal:
         links = _links(facts)
     step = _next_step(facts, groups)
     if not step:

@@ -81,10 +81,10 @@ def leading(facts: Facts) -> int:
 def shown_roots(facts: Facts, view: View) -> int:
     """Return how many root causes have a line.
 
-    They hold nine tenths of the bytes; with `view.every` they are all. There are at
+    They hold nine tenths of the bytes; with `view.is_page` they are all. There are at
     most as many as there is room for.
     """
-    if view.every:
+    if view.is_page:
         return min(view.causes, len(facts.roots))
     return min(view.causes, leading(facts))
 
@@ -203,7 +203,7 @@ def _root_said(facts: Facts, root: RootCause, number: int, view: View) -> Phrase
         (facts.short[target] for target in root.targets), len(root.targets), "target"
     )
     counted = ""
-    if root.dispatches and (view.every or len(root.models) == 1):
+    if root.dispatches and (view.is_page or len(root.models) == 1):
         counted = f"{plural(root.dispatches, 'dispatch')} in "
     size = signed(root.total.net_bytes)
     if abs(root.total.net_bytes) != root.total.absolute_bytes:

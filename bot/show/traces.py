@@ -9,7 +9,7 @@ from typing import Any
 from bot.core.delta import CellDelta
 from bot.core.explanation import OTHER_TYPES, Explanation, code_change
 from bot.core.ladder import LLVM_OPTIMIZER, attribution, is_large_part
-from bot.core.parting import parting
+from bot.core.parting import NOT_TRACED, parting
 from bot.core.planned import SIDES
 from bot.core.snapshot import Cell, CellKey, Dispatch
 from bot.core.trace import (
@@ -164,9 +164,9 @@ def _trace_fold(name: str, parted: Parting, printed_for: str) -> Fold:
 
 
 def _trace_row(row: TraceRow, mark: str) -> Marked:
-    share = "0 %"
+    difference = "0 %"
     if row.share:
-        share = percent(row.share).removeprefix("+")
+        difference = percent(row.share).removeprefix("+")
     name = _pass(row.name)
     css = ""
     if mark:
@@ -177,7 +177,7 @@ def _trace_row(row: TraceRow, mark: str) -> Marked:
         _LEVELS.get(row.level, ""),
         _count(row.base),
         _count(row.head),
-        share,
+        difference,
         clip(clean(operation_words(row.apart, _NAMED)), _OPERATIONS),
     )
     return Marked(texts, css=css)
@@ -244,10 +244,10 @@ def trace_blocks(traced: Traced) -> Iterator[Block]:
     yield Sentence((strong(clean(_diverging_line(traced.parting))),))
     for name, side in traced.traces.items():
         if side.same_code is not None:
-            is_same = "other code than the artifact"
+            result = "other code than the artifact"
             if side.same_code:
-                is_same = "the same code as the artifact"
-            yield Sentence(f"{name}: the traced compile gives {is_same}")
+                result = "the same code as the artifact"
+            yield Sentence(f"{name}: the traced compile gives {result}")
     for name, commands in traced.commands.items():
         yield section(
             f"Shown by, {name}",
@@ -304,7 +304,10 @@ def _pass_blocks(traced: Traced) -> Iterator[Block]:
         if row is parted.row:
             kind = "strong"
         rows.append(tuple((Span(text, kind),) for text in texts))
-    compilers = (clean(traced.compilers[side].partition("rc")[0]) for side in SIDES)
+    # A terminal is narrow, so the columns leave out the date of a nightly release.
+    compilers = [clean(traced.compilers[side].partition("rc")[0]) for side in SIDES]
+    if compilers[0] == compilers[1]:
+        compilers = list(SIDES)
     yield Table(
         ("after", *compilers, "difference", "what differs"),
         listed(rows, "pass"),
@@ -314,10 +317,10 @@ def _pass_blocks(traced: Traced) -> Iterator[Block]:
     meaning = ""
     if rows:
         hidden = len(parted.rows) - len(rows)
-        meaning = (
-            f"operations of the function after each pass; {hidden} more passes do not"
-            " change the difference"
-        )
+        meaning = "operations of the function after each pass"
+        if hidden:
+            passes = plural(hidden, "more pass")
+            meaning += f"; {passes} without a change of the difference"
     yield Sentence(meaning, small=True)
 
 
@@ -326,9 +329,13 @@ def _diverging_line(parted: Parting) -> str:
     if parted.row is not None:
         operations = operation_words(parted.operations, _NAMED) or OTHER_TYPES
         return f"the sides diverge after {parted.row.name}: {operations}"
+    if parted.formed is not None:  # an experiment names the pass, and no row shows it
+        return f"the sides diverge {parted.why}"
     if parted.rows:
         return f"no pass is named: {parted.why}"
-    return f"not traced: {parted.why}"
+    if parted.why.startswith(NOT_TRACED):
+        return parted.why
+    return f"{NOT_TRACED}: {parted.why}"
 
 
 def trace_json(traced: Traced) -> Mapping[str, Any]:

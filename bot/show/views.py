@@ -17,22 +17,22 @@ class Place:
     names: int  # models, builds and the like that are named in one list or sentence
 
     @property
-    def every(self) -> bool:
-        """Return whether the place is a page, which has what did not change, too."""
+    def is_page(self) -> bool:
+        """Return whether the place is a page. Only a page also shows unchanged builds."""
         return self.place == "page"
 
     @property
-    def terminal(self) -> bool:
-        """Return whether nothing can be opened, and commands cannot be copied.
+    def is_terminal(self) -> bool:
+        """Return whether the place is a terminal.
 
-        What is printed last on a terminal is seen first there.
+        It has no folds and no buttons that copy, and its last line is read first.
         """
         return self.place == "terminal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room(Place):
-    """The most that a place shows of an answer that is no report."""
+    """The most that a place shows of a history, a lab or a fold audit."""
 
     rows: int  # of a table
     lines: int  # of a list, of footnotes, of answers
