@@ -86,7 +86,7 @@ def run(arguments: Arguments) -> None:
         )
     for name, text in texts.items():
         write_atomically(root / name, text.encode())
-    load_config(root / config)  # what is written has to be taken
+    load_config(root / config)  # fails now if the written configuration is not valid
     lines = [f"wrote {os.path.relpath(root / name)}" for name in texts]
     if not arguments.quiet:
         discovered = [*offer_lines(offer), f"default branch: {branch}"]
@@ -109,7 +109,7 @@ def _workflow_files(arguments: Arguments) -> list[str]:
 def workflow(file: str, branch: str, action: str) -> str:
     """Return a workflow for this default branch and this action.
 
-    It lacks the remarks that the action answers.
+    With an action, it lacks the comment `# Needs: …` at its top.
     """
     from bot.config.configuration import configs_dir
 

@@ -1,7 +1,7 @@
-"""Hold all commands in their groups, and lead from words to an exit code.
+"""List the commands in groups, run the chosen one, and return its exit code.
 
-Help, version and mistakes do not wait: a command's file imports what its run needs when
-it runs. Only here BotError is caught.
+`--help`, `--version` and usage errors are fast, as a command imports what it needs only
+when it runs. Every error that a command raises becomes one line and an exit code here.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _handle_signals()
         with unread():
             return perform(arguments)
-        return 0
+        return 0  # nobody reads standard output any more, which `unread` ignores
     except BotError as error:
         return _complain(error)
     except KeyboardInterrupt:

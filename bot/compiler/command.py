@@ -75,7 +75,8 @@ STACK_USAGE = "*.su"
 _PYTHON = "python"
 _MOST_FILES = 10_000
 _MOST_FACTS_BYTES = 1 << 20
-# Of all files that a command reads: debug information has them
+# Access and modification time of all files that a command reads, as debug information
+# has them
 _TIMES = (
     1_000_000_000,
     1_000_000_000,
@@ -213,7 +214,7 @@ class CommandCompiler:
             require_room(outcome, parent)
             if not outcome.ok:
                 output = outcome.output.replace(f"{PLACE}/", "")
-                # the last word is the one that counts
+                # Python prints the exception in the last line.
                 if "Traceback (most recent call last)" in output:
                     output = output.rstrip().rpartition("\n")[2]
                 return failure(replace(outcome, output=output), limit_seconds)
@@ -398,9 +399,7 @@ def command_compiler(
                 f"is not a command: {error}", where=spec
             ) from None
     sources = _sources(command, root)
-    files = []
-    for name, data in sorted(sources.items()):
-        files.append(f"{name}\n{hashlib.sha256(data).hexdigest()}")
+    files = list(_digest_lines(sources).values())
     programs = _programs_of(command, side, environment)
     digest = digest_of(
         key,
@@ -560,10 +559,10 @@ def _install(
             require_hash(
                 compiler_wheel, places.hashes_of(places.release(requirement) or "")
             )
-        if places.changeable and held(
-            home := home.with_name(home.name + digest[:32]), say, byte_code=False
-        ):
-            return home
+        if places.changeable:
+            home = home.with_name(home.name + digest[:32])
+            if held(home, say, byte_code=False):
+                return home
         with filled(home, digest) as scratch:
             target = str(scratch / "lib" / name / "site-packages")
             options = (

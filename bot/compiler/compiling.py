@@ -286,7 +286,7 @@ def _answers(
     """Return file name → the bindings' answer about the dumped IR, or None."""
     answers = dict[str, bytes | None]()
     is_gated = any(map(_asks_for_stack_gate, argv))
-    for question, paths in questions(directory / "phases").items():
+    for question, paths in questions(directory / _PHASES).items():
         if question == "allocas" and not is_gated:
             continue
         for path in paths.values():
@@ -312,7 +312,7 @@ def _compile_once(
                 layout=layout,
             )
             if outcome.ok and (directory / ARTIFACT).is_file():
-                if refusal := own_devices(directory / "phases"):
+                if refusal := own_devices(directory / _PHASES):
                     return Failure(NOT_SHIPPED, refusal)
                 return _collect(setup, argv=argv, directory=directory, outcome=outcome)
         except InputError as error:

@@ -115,7 +115,7 @@ class Importer:
             else:
                 missing = here(f"needs the onnx package: {python} has none")
             return Failure("import", missing, outcome.exit_code)
-        # the importer's last word is the one that counts
+        # Python prints the exception in the last line.
         if "Traceback (most recent call last)" in outcome.output:
             last = outcome.output.rstrip().splitlines()[-1]
             message = trim(f"not imported: {last}")

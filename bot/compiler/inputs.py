@@ -319,24 +319,24 @@ def with_inputs(
     result = []
     for cell in cells:
         inputs = reader.of_iree(cell)
-        shown_flags, places = _flags_shown(cell, reader, top)
+        shown_cell, absolute_flags = _with_shown_flags(cell, reader, top)
         result.append(
             structs.replace(
-                shown_flags,
+                shown_cell,
                 inputs=inputs.digest,
                 unlisted=inputs.unlisted,
-                places=places,
+                places=absolute_flags,
             )
         )
     return tuple(result)
 
 
-def _flags_shown(
+def _with_shown_flags(
     cell: PlannedCell, reader: Reader, top: Path | None
 ) -> tuple[PlannedCell, tuple[tuple[str, str], ...]]:
     """Return the build with its flags as they are printed.
 
-    Return as well each flag with absolute paths.
+    The second value has each printed flag beside the flag with absolute paths.
     """
     places = dict[str, str]()
 

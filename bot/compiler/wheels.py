@@ -2,8 +2,7 @@
 
 pip fetches them, and each is unpacked once into the cache.
 
-Which releases there are is asked once a run, so that `latest` is the same for all that
-name it.
+The index is asked for its releases once a run, so that `latest` is the same everywhere.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _PROGRAMS = {
 
 Programs beside it come with it.
 """
-# How long the index may take to answer somebody who only asks whether it is there
+# The time limit of a request that only checks whether the index answers
 _ANSWER_SECONDS = 3
 
 
@@ -108,9 +107,9 @@ def fetch_release(
         return home
     say(f"fetching {project}=={version}")
     with temporary_directory("wheel-") as scratch:
-        is_told = places.find_links or os.environ.get("PIP_FIND_LINKS")
+        pages = places.find_links or os.environ.get("PIP_FIND_LINKS")
         more_hint = ""
-        if Version(version).is_prerelease and not is_told:
+        if Version(version).is_prerelease and not pages:
             more_hint = f"; {NIGHTLIES_HINT}"
         wheel = download(
             f"{project}=={version}", places, cancel, scratch, more_hint, "--no-deps"
@@ -160,7 +159,7 @@ def download(
     wheels = sorted(scratch.glob("*.whl"))
     if outcome.ok and wheels:
         return wheels
-    # not what it needs itself
+    # The pattern is of the requirement itself, not of a package that it needs.
     listed = re.search(r"requirement \S+ \(from versions: ([^)]*)\)", outcome.output)
     if listed is not None and listed[1] not in ("", "none"):
         problem = "no such release for this machine and Python"
@@ -228,9 +227,9 @@ def _tags(wheel: Path) -> frozenset[Tag]:
 
 def is_wheel_of(wheel: Path, project: str) -> bool:
     """Return True where a wheel file is the project's own, by its name."""
-    return bool(_tags(wheel)) and parse_wheel_filename(wheel.name)[
-        0
-    ] == canonicalize_name(project)
+    _tags(wheel)  # raises for a name that is not a wheel's
+    name = parse_wheel_filename(wheel.name)[0]
+    return name == canonicalize_name(project)
 
 
 def _fits(wheel: Path) -> bool:
@@ -333,8 +332,8 @@ def offered(
 ) -> tuple[Version, ...]:
     """Return all releases for this machine and Python, the oldest first.
 
-    Pre-releases are among them. Raises CompilerUnavailable. A run has one `cancel`,
-    and all its questions get the answer to the first one.
+    Pre-releases are among them. The answer is kept for each `cancel`, so for a whole
+    run. Raises CompilerUnavailable.
 
     `briefly`: ask in one short request, to find out whether the index is there.
     """

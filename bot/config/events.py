@@ -73,7 +73,8 @@ class Document(Small, frozen=True):
 
         Raises InputError, without the text, for any other value.
         """
-        value, (expectation, pattern) = self.get(path), _KINDS[kind]
+        value = self.get(path)
+        expectation, pattern = _KINDS[kind]
         prints = isinstance(value, str) and (kind == "text" or value.isprintable())
         if not isinstance(value, str) or not prints or not pattern.fullmatch(value):
             if value is None:
@@ -182,7 +183,7 @@ def _nothing(context: RunContext, reason: str) -> RunContext:
     return replace(context, story="nothing", why=reason)
 
 
-def _on_default(context: RunContext, payload: Document) -> RunContext:
+def _with_default_branch(context: RunContext, payload: Document) -> RunContext:
     return replace(
         context, default_branch=payload.read("repository.default_branch", "ref")
     )
@@ -204,7 +205,7 @@ def _name_of(payload: Document, repository: str) -> str:
 
 
 def _pull_request(context: RunContext, payload: Document) -> RunContext:
-    context = _on_default(context, payload)
+    context = _with_default_branch(context, payload)
     pull = Pull(
         number=payload.id("pull_request.number"),
         head_sha=payload.read("pull_request.head.sha", "sha"),
@@ -245,7 +246,7 @@ def _by_dependabot(context: RunContext, payload: Document) -> bool:
 
 
 def _merge_group(context: RunContext, payload: Document) -> RunContext:
-    context = _on_default(context, payload)
+    context = _with_default_branch(context, payload)
     action = payload.read("action", "word")
     if action != "checks_requested":
         return _nothing(
@@ -268,7 +269,8 @@ def _merge_group(context: RunContext, payload: Document) -> RunContext:
 
 def _push(context: RunContext, payload: Document) -> RunContext:
     context = replace(
-        _on_default(context, payload), read_only=_by_dependabot(context, payload)
+        _with_default_branch(context, payload),
+        read_only=_by_dependabot(context, payload),
     )
     ref = payload.read("ref", "ref")
     if ref != _HEADS + context.default_branch:
@@ -283,7 +285,7 @@ def _schedule(context: RunContext, payload: Document) -> RunContext:
     branch only.
     """
     if payload.get("repository") is not None:
-        context = _on_default(context, payload)
+        context = _with_default_branch(context, payload)
     elif context.ref.startswith(_HEADS):
         context = replace(context, default_branch=context.ref[len(_HEADS) :])
     if not context.default_branch or context.ref != _HEADS + context.default_branch:
@@ -292,7 +294,7 @@ def _schedule(context: RunContext, payload: Document) -> RunContext:
 
 
 def _workflow_run(context: RunContext, payload: Document) -> RunContext:
-    context = _on_default(context, payload)
+    context = _with_default_branch(context, payload)
     action = payload.read("action", "word")
     event = payload.read("workflow_run.event", "word")
     if action != "completed":
@@ -335,7 +337,7 @@ def _issue_comment(context: RunContext, payload: Document) -> RunContext:
 
     Nothing else in a comment is a command.
     """
-    context = _on_default(context, payload)
+    context = _with_default_branch(context, payload)
     action = payload.read("action", "word")
     if action != "created":
         return _nothing(context, f"the bot does nothing on a comment that was {action}")
@@ -375,7 +377,7 @@ _RULES: dict[str, _Rule] = {
     "push": _push,
     "schedule": _schedule,
     "workflow_dispatch": lambda context, payload: replace(
-        _on_default(context, payload), story="review", why="started manually"
+        _with_default_branch(context, payload), story="review", why="started manually"
     ),
     "workflow_run": _workflow_run,
 }
@@ -394,7 +396,8 @@ COMMANDS = (
     "prepare",
     "gate",
 )
-# of Linux; a path of 4,095 with the directory that it is in
+# Linux allows 255 bytes for a name and 4,095 for a path. The rest of the path is for
+# the directory of the job.
 _MOST_NAME_BYTES = 255
 _MOST_PATH_BYTES = 3000
 _MAX_SHARDS = 256  # GitHub makes at most 256 jobs of a matrix (its usage limits)
@@ -467,6 +470,7 @@ INPUTS: Mapping[str, Callable[[str], object]] = {
         "|".join(COMMANDS),
         f"{{}} is not a command; known commands: {', '.join(COMMANDS)}",
     ),
+    # without {}: an error must not show a token
     **dict.fromkeys(
         ("github-token", "store-token"), _fitting(r"[!-~]+", "is not a token")
     ),

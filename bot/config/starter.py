@@ -162,8 +162,8 @@ def configuration(root: Path, name: str, offer: Offer) -> str:
         )
     if offer.models:
         lines = []
-        for glob in _globs(root, offer.models):
-            lines.append(f"  - {json.dumps(up + glob, ensure_ascii=False)}")
+        for pattern in _globs(root, offer.models):
+            lines.append(f"  - {json.dumps(up + pattern, ensure_ascii=False)}")
         models = _MODELS.format(globs="\n".join(lines))
     return _CONFIG.format(compiler=compiler, models=models)
 

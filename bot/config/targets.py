@@ -195,38 +195,39 @@ _NOT_RELATIVE = (
 )
 _BACKEND = "name a target with that backend"
 _WHOLE = "remove it: the bot measures the whole artifact"
+_BACKEND_OPTIONS = ("--iree-hal-target-backends", "--iree-hal-target-device")
+_OTHER_OUTPUT_OPTIONS = (
+    "--compile-to",
+    "--compile-from",
+    "--compile-mode",
+    "--output-format",
+    "--help",
+    "--help-hidden",
+    "--help-list",
+    "--help-list-hidden",
+    "--version",
+    "-o",
+    "--o",
+    "--split-input-file",
+    "--iree-vm-bytecode-module-output-format",
+    "--iree-vm-c-module-output-format",
+    "--iree-vm-c-module-optimize",
+    "--iree-vm-c-module-strip-debug-ops",
+    "--iree-hal-list-target-backends",
+    "--iree-llvmcpu-list-targets",
+    "--iree-list-plugins",
+)
+_PARAMETER_OPTIONS = (
+    "--iree-opt-export-parameters",
+    "--iree-opt-splat-parameters",
+    "--iree-parameter-export",
+    "--iree-parameter-splat",
+    "--iree-parameter-encoder-output-file",
+)
 _SET_HERE = {
-    **dict.fromkeys(
-        ("--iree-hal-target-backends", "--iree-hal-target-device"), _BACKEND
-    ),
-    **dict.fromkeys(
-        ("--compile-to", "--compile-from", "--compile-mode", "--output-format"), _WHOLE
-    ),
-    **dict.fromkeys(
-        ("--help", "--help-hidden", "--help-list", "--help-list-hidden", "--version"),
-        _WHOLE,
-    ),
-    **dict.fromkeys(
-        ("-o", "--o", "--split-input-file", "--iree-vm-bytecode-module-output-format"),
-        _WHOLE,
-    ),
-    **dict.fromkeys(
-        ("--iree-vm-c-module-output-format", "--iree-vm-c-module-optimize"), _WHOLE
-    ),
-    **dict.fromkeys(("--iree-vm-c-module-strip-debug-ops",), _WHOLE),
-    **dict.fromkeys(
-        (
-            "--iree-hal-list-target-backends",
-            "--iree-llvmcpu-list-targets",
-            "--iree-list-plugins",
-        ),
-        _WHOLE,
-    ),
-    **dict.fromkeys(
-        ("--iree-opt-export-parameters", "--iree-opt-splat-parameters"), _PARAMETERS
-    ),
-    **dict.fromkeys(("--iree-parameter-export", "--iree-parameter-splat"), _PARAMETERS),
-    **dict.fromkeys(("--iree-parameter-encoder-output-file",), _PARAMETERS),
+    **dict.fromkeys(_BACKEND_OPTIONS, _BACKEND),
+    **dict.fromkeys(_OTHER_OUTPUT_OPTIONS, _WHOLE),
+    **dict.fromkeys(_PARAMETER_OPTIONS, _PARAMETERS),
 }
 """Option of IREE's that a user cannot give → what to do instead.
 
@@ -300,9 +301,9 @@ def _option(flag: str) -> str:
 def _parsed(
     file: YamlFile, entries: Mapping[str, TargetKeys], packaged: Mapping[str, Target]
 ) -> Iterator[Target]:
-    """Yield the targets of a mapping.
+    """Yield the targets of a mapping, in its order.
 
-    One extends what stands above it, else a packaged one.
+    `extends` names a target above it, or a packaged one.
     """
     targets = dict(packaged)
     for name, entry in entries.items():
@@ -346,7 +347,5 @@ def _parsed(
                 unsupported=entry.unsupported or source.unsupported,
                 releases=tuple(merging),
             )
-            if entry == TargetKeys(extends=name):
-                target = source
         targets[name] = target
         yield target

@@ -1,7 +1,8 @@
 """Judge the differences between two sides: the rules of the verdict.
 
-* Thresholds are ordered rules. For each cell and metric, the first rule decides whose
-  metric, model and target globs all match. Case counts. The rules below it are ignored.
+* Thresholds are ordered rules. For each cell and metric, the first rule whose metric,
+  model and target globs all match decides. Case counts. The rules below it are ignored.
+  For a declared metric, the rule that it names comes first.
 * A rule has up to two levels, `warn` and `fail`. A level is exceeded if its change or
   its limit is exceeded.
 * The change is exceeded if head − base is greater than `absolute` and greater than
@@ -14,22 +15,22 @@
 * In a non-deterministic build, a metric is the range of all values that its command
   gave. A level is exceeded if even the largest base and the smallest head exceed it.
   If only some of the values exceed it, the finding is a warning that says so, whatever
-  the level. There is none if both sides have the same values.
+  the level. There is no such warning if both sides have the same values.
 * Values are judged wherever head was measured, also in cells that the stack gate
   broke. Shrinking is never a finding.
 * A finding that base had, too, is `known`, and does not change the verdict. It is a
-  limit that base exceeded by as much or more, or a cell that is broken on both sides
-  alike.
+  limit that base exceeded by as much or more, or a cell that already fails on base in
+  the same way.
 * `fail` wins over `warn`, and within a level the limit over the change: there is at
   most one finding per metric of a cell.
 * A metric that differs from compile to compile (time, memory) is never judged.
 * A value that was known on base, and is not on a measured head, is a `warn` of its own
   kind, `unknown`.
 * A rule without levels only informs: it never makes a finding.
-* The state of a cell can be a finding, too. By default a newly broken cell fails. A
-  removed one warns, and so does one that was planned and not measured: lost, or timed
-  out. A cell that is not measured on purpose is no finding: its target cannot be
-  compiled stand-alone.
+* The state of a cell can be a finding, too. By default a newly failing cell fails the
+  check. A removed one warns, and so does one that was planned and not measured: lost,
+  or timed out. A cell that is not measured on purpose is no finding: its target cannot
+  be compiled stand-alone.
 * A model without a measured build on either side counts as not measured, too: its
   broken cells get the level of `unmeasured`, if that is worse than that of `broken`.
 * A cell that base could not compile either is `known` if it fails in the same way with
@@ -39,7 +40,7 @@
   before metrics, register spills before the rest, bytes before counts. Then they are
   sorted by how far they exceed the level, and by cell and metric.
 * If nothing was compared, the verdict is `unknown`, whatever the findings. A cell is
-  compared if it was measured on both sides, or if it is fixed. A newly broken cell is
+  compared if it was measured on both sides, or if it is fixed. A newly failing cell is
   compared if it is a finding.
 """
 
@@ -156,15 +157,15 @@ def _order(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int, CellKey
     else:
         unit = "count"
     size = excess(finding) * UNIT_STEPS.get(("bytes", unit), 1)
-    states_last = finding.metric is not None
-    # a kernel that spills is slower, however small it has become
-    spills_last = finding.metric not in _SPILLS
+    is_metric = finding.metric is not None
+    # spills come first: a kernel that spills is slower, however small it has become
+    is_no_spill = finding.metric not in _SPILLS
     is_count = unit == "count"
     return (
         finding.known,
         finding.level == "warn",
-        states_last,
-        spills_last,
+        is_metric,
+        is_no_spill,
         is_count,
         -size,
         finding.key,

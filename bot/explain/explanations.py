@@ -38,12 +38,12 @@ def explain(
     same_model: bool,
     same_command: bool,
     texts: Texts = no_texts,
-    components: Sequence[Mapping[str, str]] = ({}, {}),
+    places: Sequence[Mapping[str, str]] = ({}, {}),
     base_compiler: str = "",
 ) -> Explanation:
     """Explain why a cell changed that both sides measured.
 
-    The caller adds how its components changed.
+    `components` and `tree` of the result are empty. `explanations` adds them.
 
     Args:
         base: the cell on base.
@@ -51,7 +51,7 @@ def explain(
         same_model: whether the model's text is the same on both sides.
         same_command: whether compiler and flags are the same.
         texts: as `bot.explain.texts` has it.
-        components: entry point → its component, on base and on head.
+        places: entry point → its component, on base and on head.
         base_compiler: digest of the compiler that head's ladders must be against.
     """
     sides = index_both(base, head)
@@ -75,7 +75,7 @@ def explain(
         compared=compared,
         cause=cause,
         texts=texts,
-        components=components,
+        components=places,
         base_compiler=base_compiler,
     )
     deltas = [delta_of(rank, match, facts) for rank, match in enumerate(changed)]
@@ -93,7 +93,9 @@ def explain(
 def _kind(match: Match, compared: Compared) -> Literal["same", "rebased", "changed"]:
     """Return whether an entry point is the same, bound to other memory, or changed.
 
-    If its code is known, the numbers decide. If not, its source decides, too.
+    Other sites or other numbers are a change. If they are equal, the code decides. If its
+    code is not known, source and configuration decide. A rebased one has the same IR and
+    configuration, and the program binds other buffers.
     """
     base = match.base
     head = match.head
@@ -155,7 +157,7 @@ def explanations(
             same_model=same_model,
             same_command=same_command,
             texts=texts,
-            components=places,
+            places=places,
             base_compiler=base.compiler.digest,
         )
         moved, tree = components(base_cell, head_cell, names)

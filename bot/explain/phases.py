@@ -137,7 +137,7 @@ def _uncounted(compared: Compared) -> Cause | None:
 
 
 def _early(compared: Compared, otherwise: str) -> str | None:
-    """Return the phase of a difference that is at the latest in `otherwise`.
+    """Return `global-optimization` if its IR differs already, else `otherwise`.
 
     Return None if it cannot be known.
     """
@@ -159,7 +159,7 @@ def _fusion(compared: Compared) -> Cause | None:
     total = base_sites.structures.total()
     sites = f"{gone.total()} of {total} {noun_of(total, 'dispatch site')}"
     reason = f"regions are formed differently: {sites} became {come.total()}"
-    # nobody knows of regions formed differently: of other IR only
+    # As many regions of each kind may be the same regions with other IR.
     if _by_kind(base_sites, gone) == _by_kind(head_sites, come):
         reason = f"other IR at {sites}, in the same number of regions of the same kinds"
     return Cause("fusion", _early(compared, "dispatch-creation"), reason)
@@ -183,7 +183,7 @@ def _dedup(compared: Compared) -> Cause | None:
         if changes[structure]:
             before += members_of(base_census, structure)
             after += members_of(head_census, structure)
-    # what is folded more makes up for what is folded less: neither lost nor won
+    # The gains equal the losses, so deduplication is not the cause.
     if before == after:
         return None
     reason = f"the same regions are folded into {before} → {after} executables"
@@ -227,8 +227,8 @@ def _configured(
 
 
 def _strategy(compared: Compared) -> Cause | None:
-    # Another configuration of code that is known to be the same made no difference: no
-    # cause where others are.
+    # A different configuration with the same code had no effect. A later question
+    # reports it if nothing else differs.
     pairs = []
     for pair in compared.pairs:
         if code_differs(*pair) is not False:

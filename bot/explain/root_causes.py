@@ -48,7 +48,7 @@ def root_causes(
     """
     backends = backends or {}
     groups = dict[tuple[str, Any], list[Member]]()
-    # backend → knobs that differ → what turned just these
+    # backend → changed knobs → the deltas that changed exactly these knobs
     by_knobs = dict[str, dict[Any, list[Member]]]()
     whole_bytes = 0
     for key in sorted(explanations):
@@ -68,8 +68,8 @@ def root_causes(
         roots.append(
             _root_cause(cause, subject, members, cells=cells, whole_bytes=whole_bytes)
         )
-    for turned_by in by_knobs.values():
-        for change, members in _by_knob(turned_by):
+    for clusters in by_knobs.values():
+        for change, members in _by_knob(clusters):
             roots.append(
                 _root_cause(
                     "strategy", change, members, cells=cells, whole_bytes=whole_bytes
@@ -92,12 +92,14 @@ def _moved(explanation: Explanation) -> Iterator[tuple[str, Delta, int]]:
 def _by_knob(
     clusters: dict[Any, list[Member]],
 ) -> Iterator[tuple[Hashable, list[Member]]]:
-    """Yield the change of a knob with what has it, most bytes first.
+    """Divide deltas among changes of knobs, and yield each change with its members.
 
-    A change takes all that has just this change; the next one is of what is left.
+    A change of the pipeline comes first, then the change with the most bytes. Each change
+    takes all clusters that are left and have it. Deltas without a changed knob come last,
+    with None. `clusters` is empty afterwards.
 
-    `clusters`: knobs that differ, with the change of each → what turned just these, on
-    one backend.
+    Args:
+        clusters: changed knobs → the deltas that changed exactly these, on one backend.
     """
     sizes = Counter[Any]()
     for changes, members in clusters.items():
@@ -200,11 +202,11 @@ def _proof(
     `deltas`: those of the members that are dispatches.
     """
     if isinstance(subject, Passed) and subject.experiment:
-        moved_bytes = sum(abs(member.change_bytes) for member in members)
+        total_bytes = sum(abs(member.change_bytes) for member in members)
         return Proof(
             subject.experiment,
             restored_bytes=None,
-            moved_bytes=moved_bytes,
+            moved_bytes=total_bytes,
             members=len(members),
         )
     claims = list(map(claim_of, deltas))

@@ -1,11 +1,14 @@
 """Read the compiler's own reports about a compile.
 
 `--stack-usage-file` has a line for each function of the CPU code generator,
-`place:function<TAB>bytes<TAB>kind`, as LLVM's AsmPrinter writes it. The place is
-`file:line` (`-:1` for a model on standard input) where the function has debug
-information, as all entry points have, else the module's name, as for the library
-functions linked to them. All three names may hold colons, so the function is what
-follows the first `:line:`, or without one the last colon.
+`place:function<TAB>bytes<TAB>kind`, as LLVM's AsmPrinter writes it:
+
+* A function with debug information has the place `file:line`. All entry points have
+  it, and a model on standard input has `-:1`.
+* Any other function, such as a linked library function, has the module's name.
+* The names of files, modules and functions may have colons. So the function follows the
+  first `:line:`. If there is none, it follows the last colon.
+
 `--iree-scheduling-dump-statistics-file`, format `json`, has under `stream-aggregate`
 the totals over the whole program. Its `variable-size` is always 0: no release works it
 out (`DumpStatistics.cpp`).
@@ -22,7 +25,7 @@ from bot.core.json_text import decoded
 from bot.core.record import Count, is_count
 from bot.errors import InputError, MalformedBinary
 
-MAX_DIGITS = 19
+_MOST_DIGITS = 18
 FILE_AND_LINE = re.compile(r".*?:\d+:", re.ASCII)
 
 
@@ -56,7 +59,7 @@ def stack_usage_rows(text: str) -> Iterator[tuple[str, int]]:
         is_number = (
             size.isascii()
             and size.isdecimal()
-            and len(size) < MAX_DIGITS
+            and len(size) <= _MOST_DIGITS
             and is_count(int(size))
         )
         if (
@@ -97,11 +100,11 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 def read_statistics(text: str) -> dict[str, int | None]:
     """Return metric → what the statistics count of the program.
 
-    None where a release does not write the key. Transient memory is all allocations of
-    constant size, also those for constants that are made at load, and for outputs; what
-    is dynamic is in no figure. Constants are data in the program's text; from 3.11.0 on
-    the names of parameters are among them. Raises MalformedBinary where the text is not
-    JSON, or a count is no count.
+    A value is None if the release does not write the key. Transient memory is the sum of
+    all allocations of constant size, also for outputs and for constants that are made at
+    load. Dynamic allocations are not counted. Constants are data in the program's text,
+    from 3.11.0 on with the names of parameters. Raises MalformedBinary if the text is not
+    JSON or a count is invalid.
     """
     try:
         totals = decoded(text, _Document, "scheduling statistics").stream_aggregate

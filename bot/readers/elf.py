@@ -177,7 +177,7 @@ class Elf:
         )
 
     def require_inside(self, symbol: Symbol) -> None:
-        """Raise `MalformedBinary` for a function with bytes outside of its section."""
+        """Raise `ImpossibleBinary` for a function with bytes outside of its section."""
         if symbol.size_bytes and self.contents(symbol) is None:
             section = self.sections.get(symbol.section)
             room = "a section without bytes in the file"
@@ -230,8 +230,8 @@ def parse_elf(data: bytes) -> Elf:
             raise MalformedBinary(
                 f"section headers of {header.e_shentsize} bytes", where="elf"
             )
-        # Files of more than 65,279 sections, with a count of 0, are not made here and
-        # are refused by their residue.
+        # A file of more than 65,279 sections has the count 0 here. No supported compiler
+        # makes one. All its bytes but the headers would be unattributed.
         table = span_inside(
             header.e_shoff,
             size=header.e_shnum * section_bytes,

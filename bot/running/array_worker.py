@@ -7,7 +7,8 @@ with the runtime), nothing of the bot. One JSON object on standard input, one on
 standard output:
 
     {"fill": [{"path": PATH, "head": text, "tensors": [{"seed", "element",
-                "sizes": [int], "role": text,
+                "sizes": [int],
+                "role": "input", "wide", "parameter" or "bias",
                 "below": int or null}]}]}
         → {"filled": count of files}; a file is the length of its head in 8 bytes and
            the head in UTF-8, or nothing for an empty head, then the tensors' bytes
@@ -15,8 +16,8 @@ standard output:
     {"compare": [{"element": text, "draws": [[PATH before, PATH after]]}]}
         → {"outputs": [{"draws": [{"before_bytes", "after_bytes", "values",
                                    "different", "finite": int,
-                                   "relative": float, or null where one has a
-                                   value where the other has none}],
+                                   "relative": float; null if sizes, infinities
+                                   or NaNs differ, or if all values before are 0}],
                         "constant": bool, "still": bool}]}
     anything that goes wrong → {"error": "one line"}
 
@@ -152,7 +153,7 @@ def compare(outputs: list[Any]) -> Any:
     comparisons = []
     for output in outputs:
         comparison = OutputComparison(output["element"])
-        comparisons.append(comparison.all(output["draws"]))
+        comparisons.append(comparison.of_draws(output["draws"]))
     return {"outputs": comparisons}
 
 
@@ -166,34 +167,34 @@ class OutputComparison:
             f"<u{max(bits, 8) // 8}" if bits in (1, 8, 16, 32, 64) else "u1"
         )
         self.seen: set[bytes] = set()
-        self.whole: set[bytes] = set()
+        self.seen_files: set[bytes] = set()
 
-    def all(self, draws: list[Any]) -> Any:
+    def of_draws(self, draws: list[Any]) -> Any:
         """Return the result for this output."""
-        results = [self.one(before, after) for before, after in draws]
+        results = [self.of_draw(before, after) for before, after in draws]
         return {
             "draws": results,
             "constant": len(self.seen) < 2,
-            "still": len(draws) > 1 and len(self.whole) == 1,
+            "still": len(draws) > 1 and len(self.seen_files) == 1,
         }
 
-    def one(self, before_path: str, after_path: str) -> Any:
+    def of_draw(self, before_path: str, after_path: str) -> Any:
         """Compare the two files of one draw."""
         before_bytes = np.fromfile(before_path, np.uint8)
         after_bytes = np.fromfile(after_path, np.uint8)
-        self.whole.add(hashlib.sha256(before_bytes.tobytes()).digest())
+        self.seen_files.add(hashlib.sha256(before_bytes.tobytes()).digest())
         result = {
             "before_bytes": before_bytes.size,
             "after_bytes": after_bytes.size,
             "values": 0,
         }
-        whole = before_bytes.size // self.type.itemsize * self.type.itemsize
-        before = before_bytes[:whole].view(self.type)
-        result["finite"] = self.look(before)
+        compared_bytes = before_bytes.size // self.type.itemsize * self.type.itemsize
+        before = before_bytes[:compared_bytes].view(self.type)
+        result["finite"] = self.count_finite(before)
         if before_bytes.size != after_bytes.size:
             return {**result, "different": 0, "relative": None}
         different, relative = self.differences(
-            before, after_bytes[:whole].view(self.type)
+            before, after_bytes[:compared_bytes].view(self.type)
         )
         return {
             **result,
@@ -202,8 +203,8 @@ class OutputComparison:
             "relative": relative,
         }
 
-    def look(self, before: Any) -> int:
-        """Keep up to two different finite values; return how many are finite."""
+    def count_finite(self, before: Any) -> int:
+        """Return how many values are finite, and keep up to two different ones."""
         finite = before
         if self.float is not None:
             finite = before[np.isfinite(before)]

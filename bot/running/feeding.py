@@ -200,13 +200,17 @@ def feed(
     (function,) = interface.functions
     narrow = _parameter_files(interface, is_wide=False)
     wide = _parameter_files(interface, is_wide=True)
-    if isinstance(narrow, str) or isinstance(wide, str):
-        return str(narrow)
+    if isinstance(narrow, str):
+        return narrow
+    if isinstance(wide, str):
+        return wide
     if all(text == _ANY for text in function.arguments):
         draws = 1
     runs = [(draw, narrow) for draw in range(draws)]
     if wide != narrow:
-        runs.insert(1, (len(runs) | 1, wide))
+        # `_below` gives long integers all values in runs with an odd number
+        odd_draw = len(runs) | 1
+        runs.insert(1, (odd_draw, wide))
     files = dict[str, _File]()
     calls = list[tuple[str, ...]]()
     for draw, parameter_files in runs:
@@ -265,11 +269,11 @@ def _arguments(
     """Return one run's arguments.
 
     Each has the text before its file's name on the command line, and the file, if it
-    has one. The first run is of small values, of the others each second one as wide as
-    can be.
+    has one. Floats are small in the first run and wide in all others.
 
-    A mask that is no mask may make all that a program computes infinite, so that the
-    rest keeps small integers.
+    Integers of 32 bits or more are small in runs with an even number, and take all
+    values in the others. They may be masks, and a mask with other values can make all
+    outputs infinite.
     """
     arguments = list[tuple[str, _File | None]]()
     for number, text in enumerate(function.arguments):
@@ -341,9 +345,9 @@ def _described(
 def _parameter_files(interface: Interface, *, is_wide: bool) -> dict[str, _File] | str:
     """Return scope → its file, or why one cannot be made.
 
-    `is_wide`: give integers that may be anything all values, and the biases of a
-    quantised program, whose other integers stay small, values as large as the sums that
-    they are added to.
+    `is_wide`: make the biases of a quantised program as large as the sums to which they
+    are added, and keep its other integers small. In any other program, give long
+    integers all values.
     """
     scopes: dict[str, dict[str, Tensor]] = {}
     for parameter in interface.parameters:

@@ -2,9 +2,9 @@
 
 IREE's runtime runs them on this machine.
 
-The extra `run` brings the runtime. The artifacts are run as they are: machine code that
-a compiler made of a model. Whoever does not trust the two does not trust the artifacts.
-They see no secret, but they can read what this user can.
+The extra `run` brings the runtime. The artifacts are machine code that a compiler made
+of a model. Run them only if you trust both the compiler and the model. They see no
+secret, but they can read what this user can.
 """
 
 from __future__ import annotations
@@ -57,8 +57,7 @@ _MACHINES = {
     "riscv64": "riscv_64",
 }
 """Name of this machine → the compiler's name for it in the name of a format."""
-# the one that computes in the thread that calls it: what else the machine does decides
-# less
+# It computes in the calling thread, so other load on the machine disturbs times less.
 DEVICE = "local-sync"
 _SAID_CHARACTERS = 200
 _NOT_ITS_FAULT = {
@@ -71,8 +70,7 @@ _RAN_OUT = re.compile(
 )
 DYNAMIC_SIZE = 16
 """The size that dimensions get if they are not fixed."""
-# How long a run may take: an interpreter is minutes over what a processor does in a
-# second
+# The time limit of a run: an interpreter needs minutes for one second of native code.
 RUN_SECONDS = 120
 DRAWS = 3
 PAIRS = 12
@@ -610,10 +608,10 @@ def microseconds(report: bytes) -> float | str:
 def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
     """Return the price of (before, after) times in microseconds.
 
-    The interval leaves out as many ratios at either end as it can and still hold
-    the true median. A ratio is below the median as often as above it, whatever the
-    distribution. So the number of ratios below it is binomial. That gives the
-    probability that an interval of certain ranks misses the median.
+    The interval is the shortest one that contains the true median with CONFIDENCE. It
+    leaves out equally many ratios at both ends. A ratio is below the median as often as
+    above it, whatever the distribution. So the number of ratios below it is binomial.
+    That gives the probability that an interval of certain ranks misses the median.
 
     Raises ValueError if there are fewer than FEWEST_PAIRS pairs.
     """
@@ -622,13 +620,13 @@ def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
             f"only {len(pairs)} pairs of runs, and {FEWEST_PAIRS} are needed"
         )
     ratios = sorted(after / before for before, after in pairs)
-    missed = 0.0
-    rank = 0
-    while (
-        missed := missed + 2 * math.comb(len(ratios), rank) / 2 ** len(ratios)
-    ) <= 1 - CONFIDENCE:
-        rank += 1
-    low = max(0, rank - 1)
+    low = -1
+    missed = 0.0  # probability that the true median is outside of the interval
+    while True:
+        missed += 2 * math.comb(len(ratios), low + 1) / 2 ** len(ratios)
+        if missed > 1 - CONFIDENCE:
+            break
+        low += 1
     return Price(
         before_us=round(statistics.median(before for before, _ in pairs)),
         after_us=round(statistics.median(after for _, after in pairs)),
@@ -642,7 +640,7 @@ def price_of(pairs: Sequence[tuple[float, float]]) -> Price:
 def within(price: Price, max_slowdown: float) -> bool | None:
     """Return whether the folded artifact is slower by no more than this share.
 
-    0.01 is 1 %. None if the pairs do not tell.
+    0.01 is 1 %. None if the interval contains the limit.
     """
     if price.high <= 1 + max_slowdown:
         return True

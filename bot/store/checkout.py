@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from bot.core.baseline import Entry
 from bot.store.directory import DirectoryStore
-from bot.store.entries import FOLDER, ORDER, path_of
+from bot.store.entries import FOLDER, ORDER, ranked
 from bot.system.git import Git
 
 
@@ -32,10 +32,7 @@ class CheckedOut(DirectoryStore):
         listed = self.root / ORDER
         if listed.is_file():
             lines = listed.read_text(encoding="ascii", errors="replace").splitlines()
-            numbers = {path: number for number, path in enumerate(lines)}
-            return sorted(
-                entries, key=lambda entry: (numbers.get(path_of(entry), -1), entry)
-            )
+            return ranked(entries, lines)
         outcome = self._git(
             "log",
             "--first-parent",
@@ -48,9 +45,5 @@ class CheckedOut(DirectoryStore):
         if not outcome.ok:
             return super().in_order(entries)
         names = [line for line in outcome.output.splitlines() if line]
-        newest_first = list(dict.fromkeys(names))
-        places = {path: -place for place, path in enumerate(newest_first)}
-        oldest = -len(newest_first)
-        return sorted(
-            entries, key=lambda entry: (places.get(path_of(entry), oldest), entry)
-        )
+        newest_first = dict.fromkeys(names)
+        return ranked(entries, reversed(newest_first))

@@ -34,6 +34,7 @@ from bot.store.entries import (
     is_whole,
     pack,
     path_of,
+    ranked,
     unpack,
 )
 from bot.store.git_refusals import LOST_A_RACE, refusal
@@ -237,11 +238,7 @@ class DataBranch:
         )
         log = self.repository.text("log", *options, "--", FOLDER)
         newest_first = dict.fromkeys(filter(None, log.splitlines()))
-        oldest_first = reversed(newest_first)
-        places = {path: place for place, path in enumerate(oldest_first)}
-        return sorted(
-            entries, key=lambda entry: (places.get(path_of(entry), -1), entry)
-        )
+        return ranked(entries, reversed(newest_first))
 
     def copy(self, entries: Sequence[Entry], folder: Path) -> None:
         """Write some of `entries()` below a folder, as `bot.store.checkout` reads them.
@@ -352,7 +349,7 @@ class DataBranch:
     def _thin(self) -> None:
         """Rewrite the branch without what the retention drops.
 
-        Another writer's push, or a rule, may prevent it.
+        Raises NetworkError if another writer's push, or a rule, prevents it.
         """
         if not self._keep_days:
             return
@@ -385,21 +382,16 @@ class DataBranch:
         outcome = self.repository(
             "push", "--porcelain", lease, "origin", f"{new}:refs/heads/{self._branch}"
         )
-        if outcome.ok:
-            self._tip = new
-            if dropped:
-                self._say(
-                    f"dropped {dropped} stored snapshots older than"
-                    f" {self._keep_days} days, and kept one a week"
-                )
-            if old_ir:
-                self._say(
-                    f"dropped the IR of {len(old_ir)} stored snapshots older than"
-                    f" {IR_DAYS} days"
-                )
-        else:
-            reason = first_line(outcome.output, "remote:", "!")
+        if not outcome.ok:
+            raise NetworkError(first_line(outcome.output, "remote:", "!"))
+        self._tip = new
+        if dropped:
             self._say(
-                f"older snapshots stay on branch {self._branch} until next week:"
-                f" {reason}"
+                f"dropped {dropped} stored snapshots older than"
+                f" {self._keep_days} days, and kept one a week"
+            )
+        if old_ir:
+            self._say(
+                f"dropped the IR of {len(old_ir)} stored snapshots older than"
+                f" {IR_DAYS} days"
             )

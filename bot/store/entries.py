@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import lzma
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from bot.core.baseline import Entry, kept
@@ -105,6 +105,12 @@ def path_of(entry: Entry) -> str:
     """
     folder = f"{FOLDER}/{checked_report_id(entry.report_id)}/{entry.sha[:2]}"
     return f"{folder}/{entry.sha}.{entry.digest}.json.xz"
+
+
+def ranked(entries: Iterable[Entry], oldest_first: Iterable[str]) -> list[Entry]:
+    """Return entries in the order of their paths; those without a place come first."""
+    places = {path: place for place, path in enumerate(oldest_first)}
+    return sorted(entries, key=lambda entry: (places.get(path_of(entry), -1), entry))
 
 
 def ir_path_of(entry: Entry) -> str:

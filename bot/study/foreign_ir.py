@@ -462,8 +462,8 @@ def transplanted(
     """Return the own executable with the body of the foreign one.
 
     Return None if either has no body. The own target, exports and operation that counts
-    workgroups stay. The entry point has the foreign name: names are code of some
-    targets, and a name belongs to the source.
+    workgroups stay. The entry point has the foreign name, because some targets write the
+    name into their code.
 
     Args:
         own_ir: its generic form is used if it has one.

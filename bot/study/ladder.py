@@ -1,6 +1,7 @@
 """Measure the ladder of one dispatch (`bot.core.ladder`).
 
-It takes six compiles, each with one phase more from base.
+Each rung takes one phase more from base. Other compiles give both ends of the ladder,
+and the IR of each phase (`bot.core.work` counts them).
 """
 
 from __future__ import annotations

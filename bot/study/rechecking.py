@@ -1,13 +1,13 @@
 """Compile doubtful cells again, to see whether their results hold.
 
 A few releases give one of two artifacts for the same command, depending on
-address-space randomisation. A cell that was ever seen to do so is compiled TIMES times
-on every side that this run measures. Each compile has another memory layout. This run,
-the cache, a stored baseline or `repeats` of the configuration may have seen it. All
-results are outcomes of the cell. The smallest artifact leads, and the rules look at the
-range.
+address-space randomisation. A cell counts as non-deterministic if this run, the cache or
+a stored baseline has several results of it, or if `repeats` of the configuration names
+it. It is compiled TIMES times on every side that this run measures. Each compile has
+another memory layout. All results are outcomes of the cell. The smallest artifact leads,
+and the rules look at the range.
 
-The other cells that alarm are compiled again by their printed command, and then those
+The other cells with findings are compiled again by their printed command, and then those
 that changed. The budget is a tenth of the work of compiling all cells once, counted as
 in `bot.core.work` and never timed. FEW cells may always be compiled again. Cells
 whose state is a finding come first, such as newly failing ones. Then come cells with

@@ -339,9 +339,10 @@ def _runnable(
 
 
 def _span(names: Sequence[str], place: int, expanded: Sequence[str]) -> slice:
-    """Return which of the passes a pipeline has.
+    """Return which of the passes a pipeline replaces.
 
-    Return None if other passes follow bufferization there.
+    The slice is empty if the pipeline has no bufferization, or if other passes follow
+    bufferization there.
     """
     if _BUFFERIZE not in expanded:
         return slice(place, place)

@@ -1,7 +1,8 @@
 """Run a program that a repository names, confined to one folder.
 
 The folder is at one fixed path, because compilers write paths into their output.
-Whatever else can be taken from the program is taken.
+The program gets limits on memory, file size and folder size, and none of this
+environment's variables.
 
 If the kernel allows it, the program has namespaces of its own: no network, no other
 processes, and its folder mounted at that path. Several programs can then run at once.
@@ -30,7 +31,7 @@ from bot.system.trees import empty_tree, files_below, remove_tree
 PLACE = Path("/tmp/code-size-cell")  # noqa: S108 - one path for all, which is what it is for
 MOST_FILE_BYTES = 1 << 30
 MOST_FOLDER_BYTES = 2 << 30
-# Of each process, what it may write to: of the machine's memory there may be less
+# The limit of each process (RLIMIT_DATA); the machine may have less memory
 MOST_MEMORY_BYTES = 16 << 30
 _LOOK_SECONDS = 1.0
 _UNSHARE = (
@@ -151,10 +152,18 @@ def confined(
     limited = [sys.executable, "-IS", "-c", _LIMITS, *argv]
     if has_namespaces():
         bounded = _Bounded(cancel, folder)
-        whole = [*_UNSHARE, "sh", "-c", _MOUNTED, str(folder), str(PLACE), *limited]
+        in_namespaces = [
+            *_UNSHARE,
+            "sh",
+            "-c",
+            _MOUNTED,
+            str(folder),
+            str(PLACE),
+            *limited,
+        ]
         with _place(is_moved_to=False):
             outcome = run(
-                whole,
+                in_namespaces,
                 cancel=bounded,
                 environment=environment,
                 timeout_seconds=timeout_seconds,
@@ -164,10 +173,10 @@ def confined(
         with _place(is_moved_to=True):
             for path in sorted(folder.iterdir()):
                 shutil.move(path, PLACE / path.name)
-            limits = _Bounded(cancel, PLACE)
+            bounded = _Bounded(cancel, PLACE)
             outcome = run(
                 limited,
-                cancel=limits,
+                cancel=bounded,
                 cwd=PLACE,
                 environment=environment,
                 timeout_seconds=timeout_seconds,

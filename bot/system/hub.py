@@ -172,7 +172,7 @@ class Hub:
         return self._repeated(lambda: self._stored(location, max_bytes))
 
     def pause(self, times: int = 1) -> None:
-        """Wait before looking again at what an unclear answer left behind."""
+        """Wait before checking whether a write with an unclear answer was done."""
         time.sleep(self.retry.backoff_factor * times)
 
     def close(self) -> None:
@@ -180,7 +180,7 @@ class Hub:
         self.requester.close()
 
     def token_login(self) -> str:
-        """Return the login that what this token writes appears under.
+        """Return the login that GitHub shows as the author of what this token writes.
 
         GitHub is asked at most once. Raises NetworkError.
         """
