@@ -181,7 +181,7 @@ def test_arguments_that_are_wrong_end_with_2_and_say_why(
     assert message in line
 
 
-def test_a_wrong_limit_in_the_environment_is_told_by_its_name(
+def test_a_wrong_limit_in_the_environment_is_reported_by_its_name(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODE_SIZE_CACHE_LIMIT", "50%")

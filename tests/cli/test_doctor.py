@@ -140,7 +140,7 @@ def test_the_pin_that_a_configuration_names_is_looked_up(
     )
 
 
-def test_a_configuration_that_cannot_be_loaded_is_told(
+def test_a_configuration_that_cannot_be_loaded_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "code-size.yml").write_text("schema: code-size-config/1\nmodelz: []\n")
@@ -172,7 +172,7 @@ def test_what_is_missing_is_said_with_its_mend(
     )
 
 
-def test_a_machine_without_ptxas_or_runtime_is_sound_and_told_how_to_get_them(
+def test_a_machine_without_ptxas_or_runtime_is_sound_and_reads_how_to_get_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.compiler.ptxas.installed", lambda: None)

@@ -19,12 +19,12 @@ from comment_stage import GROWN, Commands
 from fake_github import FakeGitHub
 from github_runner import git
 from json_texts import to_json
+from main_pushes import GROWN as LARGER
+from main_pushes import jobs, merge, started
 from places import ROOT
 from real_compilers import offered, own_cache
 from replacing import replace
 from strategies import plain_snapshot
-from test_after_merge import GROWN as LARGER
-from test_after_merge import jobs, merge, started
 
 from bot.cli.main import main
 

@@ -11,63 +11,18 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import needs
 import prepared_program
 import pytest
 import real_compilers
 import yaml
+from command_project import CC, LIBRARY, bot, cells, compiler, report, write
 
 from bot.compiler.command import command_compiler
 from bot.core.spec import Command, Places
 from bot.system import confined
 from bot.system.cancel import Cancel
 
-LIBRARY = """
-static int twice(int x) { return 2 * x; }
-int area(int a, int b) { volatile char room[%d]; room[0] = a; return twice(a) * b + room[0]; }
-int sum(const int *v, int n) { int s = 0; for (int i = 0; i < n; i++) s += v[i]; return s; }
-"""
-CC = ["{side}", "-c", "-fstack-usage", "{model}", "-o", "{out}/code.o"]
-
-
-def write(home: Path, run: list[str], models: dict[str, str], **compiler: Any) -> Path:
-    """A configuration of two commands for these models."""
-    for name, text in models.items():
-        (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text(text)
-    sides = {"base": "cc -Os", "head": "cc -O0"} | compiler
-    config = {
-        "schema": "code-size-config/1",
-        "compiler": {"kind": "command", "run": run, "artifacts": ["*.o"], **sides},
-        "models": sorted(models),
-        "targets": {"here": {}},
-        "timeout_seconds": 4,
-    }
-    (home / "code-size.yml").write_text(yaml.safe_dump(config))
-    return home / "code-size.yml"
-
-
-def bot(home: Path, *arguments: str, code: int = 0) -> str:
-    argv = (*arguments, "--cache", str(home / "cache"))
-    done = prepared_program.bot(*argv, cwd=home, codes=(code,))
-    return done.stdout + done.stderr
-
-
-def report(home: Path, out: str = "out") -> dict[str, Any]:
-    return json.loads((home / out / "report.json").read_text())  # type: ignore[no-any-return]
-
-
-def cells(home: Path, side: str = "head", out: str = "out") -> dict[str, Any]:
-    return {
-        cell["model"]: cell
-        for cell in json.loads((home / out / f"{side}.json").read_text())["cells"]
-    }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiler() -> None:
-    if subprocess.run(["cc", "--version"], capture_output=True, check=False).returncode:
-        needs.missing("no C compiler")
+__all__ = ["compiler"]  # a fixture
 
 
 def test_a_library_in_c_by_two_commands(tmp_path: Path) -> None:
@@ -237,25 +192,27 @@ OWN: dict[str, dict[str, str]] = {
 FACTS = """cc -c -x c /dev/null -o out/code.o; echo "{\\"peak_bytes\\": $1000}" > out/facts.json"""
 
 
-def test_metrics_of_its_own(tmp_path: Path) -> None:
-    def configure(metrics: dict[str, Any]) -> None:
-        path = write(
-            tmp_path,
-            ["sh", "{model}", "{side}"],
-            {"a.sh": FACTS},
-            base="1",
-            head="9",
-            metrics=metrics,
-        )
-        rules = [
-            {"name": "memory", "metrics": ["transient_memory_bytes"], "fail": "4KiB"},
-            {"metrics": ["*"]},
-        ]
-        path.write_text(
-            yaml.safe_dump(yaml.safe_load(path.read_text()) | {"thresholds": rules})
-        )
+def declare(tmp_path: Path, metrics: dict[str, Any]) -> None:
+    """Write a configuration with these metrics, whose command gives 1,000 and 9,000 as `peak_bytes`."""
+    path = write(
+        tmp_path,
+        ["sh", "{model}", "{side}"],
+        {"a.sh": FACTS},
+        base="1",
+        head="9",
+        metrics=metrics,
+    )
+    rules = [
+        {"name": "memory", "metrics": ["transient_memory_bytes"], "fail": "4KiB"},
+        {"metrics": ["*"]},
+    ]
+    path.write_text(
+        yaml.safe_dump(yaml.safe_load(path.read_text()) | {"thresholds": rules})
+    )
 
-    configure(OWN | {"peak_bytes": OWN["peak_bytes"] | {"rule": "memory"}})
+
+def test_a_declared_metric_is_judged_and_shown(tmp_path: Path) -> None:
+    declare(tmp_path, OWN | {"peak_bytes": OWN["peak_bytes"] | {"rule": "memory"}})
     bot(tmp_path, "compare", code=1)
     base, head = (cells(tmp_path, side)["a"] for side in ("base", "head"))
     assert (base["metrics"]["peak_bytes"], head["metrics"]["peak_bytes"]) == (
@@ -297,7 +254,11 @@ def test_metrics_of_its_own(tmp_path: Path) -> None:
     assert "peak" in comment and "<b>" not in comment and "1,000 → 9,000 B" in comment
     assert "peak | memory &lt;b&gt;" in page and "memory <b>" not in page
 
-    configure({"peak_bytes": {"unit": "KiB"}, "later": {"unit": "ms"}})
+
+def test_metrics_that_are_declared_differently_are_not_compared(tmp_path: Path) -> None:
+    declare(tmp_path, OWN)
+    bot(tmp_path, "compare", code=0)
+    declare(tmp_path, {"peak_bytes": {"unit": "KiB"}, "later": {"unit": "ms"}})
     bot(tmp_path, "compare", "--base", "out/base.json", "--out", "other")
     other_report = report(tmp_path, "other")
     assert other_report["cells"][0]["metrics"]["peak_bytes"] == {
@@ -310,36 +271,33 @@ def test_metrics_of_its_own(tmp_path: Path) -> None:
         f" {note}" in other_report["notes"]
     )
 
-    snapshot = json.loads((tmp_path / "out/base.json").read_text())
-    metric = snapshot["compiler"]["metrics"][0]
-    for hostile in (
-        *(
-            [metric | change]
-            for change in (
-                {"id": "vm_bytes"},
-                {"label": "two\nlines"},
-                {"about": "long " * 99},
-            )
+
+PEAK = {"id": "peak_bytes", "unit": "bytes"}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        pytest.param([PEAK | {"id": "vm_bytes"}], "?", id="an id of the bot"),
+        pytest.param([PEAK | {"label": "two\nlines"}], "?", id="two lines"),
+        pytest.param([PEAK | {"about": "long " * 99}], "?", id="long"),
+        pytest.param(
+            [PEAK | {"id": f"x{number}"} for number in range(33)], "?", id="many"
         ),
-        [metric | {"id": f"x{number}"} for number in range(33)],
-        [],
-    ):
-        (tmp_path / "bad.json").write_text(
-            json.dumps(
-                snapshot | {"compiler": snapshot["compiler"] | {"metrics": hostile}}
-            )
-        )
-        bot(
-            tmp_path,
-            "report",
-            "--base",
-            "bad.json",
-            "--head",
-            "out/head.json",
-            "--out",
-            "bad",
-            code=2,
-        )
+        pytest.param([], "?", id="undeclared"),
+    ],
+)
+def test_a_snapshot_with_impossible_declarations_is_refused(
+    tmp_path: Path, metrics: list[dict[str, str]], message: str
+) -> None:
+    declare(tmp_path, OWN)
+    bot(tmp_path, "compare", code=0)
+    snapshot = json.loads((tmp_path / "out/base.json").read_text())
+    snapshot["compiler"]["metrics"] = metrics
+    (tmp_path / "bad.json").write_text(json.dumps(snapshot))
+    sides = ("--base", "bad.json", "--head", "out/head.json")
+    printed = bot(tmp_path, "report", *sides, "--out", "bad", code=2)
+    assert message in printed
 
 
 LOOK = """
@@ -384,7 +342,10 @@ def test_a_command_sees_no_network_and_no_secret(
 
 
 def without_namespaces(home: Path, *arguments: str) -> str:
-    """What is said where the machine allows none, as a container may."""
+    """Run the bot as on a machine without namespaces, such as a container.
+
+    Returns its standard error.
+    """
     hidden = (
         "import sys, bot.system.confined as c; c.has_namespaces = lambda: False; import"
         " runpy; "
@@ -478,12 +439,12 @@ def test_two_commits_are_the_sides(tmp_path: Path) -> None:
     (tmp_path / "code-size.yml").write_text(yaml.safe_dump(config))
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@x", "-C", str(tmp_path)]
     (tmp_path / ".gitignore").write_text("cache\nout\n")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     for text in (
         "int one(void) { return 1; }\n",
         "int one(void) { return 1; }\nint two(int x) { return x * 77 / 3; }\n",
     ):
         (tmp_path / "shared.h").write_text(text)
-        subprocess.run([*git[:1], "init", "-q", str(tmp_path)], check=True)
         subprocess.run([*git, "add", "-A"], check=True)
         subprocess.run([*git, "commit", "-qm", "x"], check=True)
     bot(tmp_path, "compare", code=0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import needs
 import pytest
-from test_any_compiler import bot, cells, write
+from command_project import bot, cells, write
 
 CXX = ["{side}", "-c", "-fstack-usage", "{model}", "-o", "{out}/code.o"]
 FRAMES = """

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_project import CC, LIBRARY, bot, cells, compiler, write
 from elf_files import tiny_object
 from fake_compiler import TEMPLATES, install, install_native, write_model
-from test_any_compiler import CC, LIBRARY, bot, cells, compiler, write
 
 from bot.core.record import INT_LIMIT
 from bot.readers.vm_module import parse_module

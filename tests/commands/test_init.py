@@ -86,7 +86,9 @@ def on(text: str) -> dict[str, Any]:
 # What is written.
 
 
-def test_a_configuration_and_two_workflows_are_written_and_told(place: Place) -> None:
+def test_a_configuration_and_two_workflows_are_written_and_reported(
+    place: Place,
+) -> None:
     place.put("models/a.mlir")
     place.put("models/b.mlir")
     place.put("tests/c.mlir")

@@ -47,7 +47,7 @@ def measured(
     return run
 
 
-def test_failed_cells_are_told_at_the_end(measured: Measured) -> None:
+def test_failed_cells_are_reported_at_the_end(measured: Measured) -> None:
     code, err = measured(
         [{"do": "fail", "model": "beta", "kind": "direct", "argv": "rocm"}]
     )
@@ -95,7 +95,7 @@ def test_where_nothing_compiled_the_snapshot_is_written_and_the_code_is_5(
         ("say 1 LLVM ERROR: out of memory", "LLVM ERROR: out of memory", None),
     ],
 )
-def test_what_crashes_with_the_stack_limit_lifted_is_told_as_that_crash(
+def test_what_crashes_with_the_stack_limit_lifted_is_reported_as_that_crash(
     measured: Measured, tmp_path: Path, do: str, message: str, signal: str | None
 ) -> None:
     """Not as over the limit, nor as a machine without memory: and the printed command gives it."""

@@ -84,7 +84,7 @@ def told(home: Path, out: str) -> list[str]:
     ]
 
 
-def test_overlapping_ranges_are_told_as_open_and_at_most_warn(
+def test_overlapping_ranges_are_reported_as_open_and_at_most_warn(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = compiler(home, "b", FLAKY)

@@ -144,7 +144,7 @@ def test_a_pass_that_leaves_only_what_differed_before_has_words_too(
     )
 
 
-def test_a_dispatch_is_told_with_its_pass_and_with_what_shows_it(
+def test_a_dispatch_is_reported_with_its_pass_and_with_what_shows_it(
     report: Report, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = matched_cells.made(

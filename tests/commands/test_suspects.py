@@ -156,7 +156,7 @@ def test_no_text_of_a_commit_rings_at_another_repository(
     ],
 )
 @pytest.mark.usefixtures("history")
-def test_a_revision_that_nobody_has_is_told(
+def test_a_revision_that_nobody_has_is_reported(
     report: Run, clone: Clone, revisions: Revisions, reason: str
 ) -> None:
     answer = report(revisions, "--source", str(clone.directory))

@@ -154,7 +154,7 @@ def refused(spec: str, tmp_path: Path, places: Places) -> str:
     return raised.value.line
 
 
-def test_nightly_without_a_page_is_told_where_they_are(
+def test_nightly_without_a_page_is_reported_where_they_are(
     tmp_path: Path, fake: FakeCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_wheel(tmp_path / "dist" / wheel_name(), entries(fake))

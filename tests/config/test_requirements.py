@@ -306,7 +306,7 @@ def test_a_page_in_every_spelling_and_a_directory_from_the_file(tmp_path: Path) 
         ("wheels", "leaves the repository"),
     ],
 )
-def test_a_place_that_is_not_taken_is_told_without_its_words(
+def test_a_place_that_is_not_taken_is_reported_without_its_words(
     tmp_path: Path, link: str, reason: str
 ) -> None:
     top = tmp_path / "top"
@@ -319,7 +319,7 @@ def test_a_place_that_is_not_taken_is_told_without_its_words(
     ]
 
 
-def test_other_indexes_and_files_are_not_used_and_what_is_not_understood_is_told(
+def test_other_indexes_and_files_are_not_used_and_what_is_not_understood_is_reported(
     tmp_path: Path,
 ) -> None:
     index = (
@@ -372,7 +372,7 @@ def test_other_indexes_and_files_are_not_used_and_what_is_not_understood_is_told
             ) == (PIN, Places(), expected_notes)
 
 
-def test_where_another_file_may_have_the_pin_the_first_that_is_named_is_told(
+def test_where_another_file_may_have_the_pin_the_first_that_is_named_is_reported(
     tmp_path: Path,
 ) -> None:
     expected = (

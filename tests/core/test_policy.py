@@ -46,11 +46,11 @@ def percent(value: int) -> Ratio:
 def level(
     absolute: int | None = None, relative: int | None = None, limit: int | None = None
 ) -> LevelSpec:
-    numbers = (
-        None if figure is None else amount(figure) for figure in (absolute, limit)
+    return LevelSpec(
+        absolute=None if absolute is None else amount(absolute),
+        relative=None if relative is None else percent(relative),
+        limit=None if limit is None else amount(limit),
     )
-    first, last = numbers
-    return LevelSpec(first, None if relative is None else percent(relative), last)
 
 
 def rule(**changes: Any) -> Rule:
@@ -268,17 +268,14 @@ def test_what_a_state_does_and_what_its_finding_says() -> None:
 @pytest.mark.parametrize(
     ("states", "status"),
     [
-        *((["same"], "pass"), (["changed", "unmeasured"], "pass"), (["fixed"], "pass")),
-        *(
-            (states, "unknown")
-            for states in (
-                ["newly-broken"],
-                [],
-                ["unmeasured"] * 2,
-                ["broken"],
-                ["new", "removed"],
-            )
-        ),
+        (["same"], "pass"),
+        (["changed", "unmeasured"], "pass"),
+        (["fixed"], "pass"),
+        (["newly-broken"], "unknown"),
+        ([], "unknown"),
+        (["unmeasured", "unmeasured"], "unknown"),
+        (["broken"], "unknown"),
+        (["new", "removed"], "unknown"),
     ],
 )
 def test_where_nothing_was_compared_there_is_no_verdict(
@@ -291,9 +288,7 @@ def test_where_nothing_was_compared_there_is_no_verdict(
     assert judge(cells, [], {}).status == status
 
 
-def test_of_findings_a_newly_broken_cell_alone_makes_a_verdict_where_nothing_was_compared() -> (
-    None
-):
+def test_only_a_newly_failing_build_gives_a_verdict_when_nothing_was_compared() -> None:
     broken = replace(delta("vm_bytes", 1, None, status="failed"), state="newly-broken")
     assert (
         judge([broken], []).status,
@@ -450,20 +445,16 @@ def broken(base: Failure, head: Failure, model: str = "m") -> CellDelta:
 @pytest.mark.parametrize(
     ("base", "head", "is_known"),
     [
-        *(
-            (PLAIN, PLAIN, True),
-            (PLAIN, replace(PLAIN, message="other words"), True),
-            (CRASH, CRASH, True),
-        ),
-        *(
-            (SHARED[0], SHARED[0], True),
-            (SHARED[0], SHARED[1], False),
-            (PLAIN, CRASH, False),
-        ),
+        (PLAIN, PLAIN, True),
+        (PLAIN, replace(PLAIN, message="other words"), True),
+        (CRASH, CRASH, True),
+        (SHARED[0], SHARED[0], True),
+        (SHARED[0], SHARED[1], False),
+        (PLAIN, CRASH, False),
         (PLAIN, replace(PLAIN, stage="option"), False),
     ],
 )
-def test_a_cell_that_is_broken_on_both_sides_alike_is_known(
+def test_a_build_that_already_fails_in_the_same_way_is_known(
     base: Failure, head: Failure, is_known: bool
 ) -> None:
     verdict = judge([broken(base, head), ELSEWHERE], [], STRICT)
@@ -532,9 +523,7 @@ def test_findings_are_sorted_worst_first() -> None:
     assert judge(cells[::-1], rules) == judge(cells, rules)
 
 
-def test_more_than_the_rule_allows_comes_first_bytes_before_counts_and_states_before_both() -> (
-    None
-):
+def test_state_findings_come_first_then_bytes_over_the_rule_then_counts() -> None:
     levels = rule(warn=level(4, 5))
 
     def order(*deltas: CellDelta) -> list[str]:
@@ -607,20 +596,15 @@ def test_a_finding_says_everything() -> None:
 
 def test_changes_in_words() -> None:
     rows: list[tuple[str, int | None, int, str]] = [
-        *(
-            ("artifact_bytes", 50_438, 83_990, "+33,552 B (+66.5 %)"),
-            ("executables", 36, 39, "+3 (+8.3 %)"),
-        ),
-        *(("executables", 39, 36, "-3 (-7.7 %)"), ("executables", 5, 5, "+0 (+0.0 %)")),
-        *(
-            ("compile_cpu_ms", 1000, 3500, "+2,500 ms (+250.0 %)"),
-            ("vm_bytes", 0, 4, "+4 B (from 0)"),
-        ),
+        ("artifact_bytes", 50_438, 83_990, "+33,552 B (+66.5 %)"),
+        ("executables", 36, 39, "+3 (+8.3 %)"),
+        ("executables", 39, 36, "-3 (-7.7 %)"),
+        ("executables", 5, 5, "+0 (+0.0 %)"),
+        ("compile_cpu_ms", 1000, 3500, "+2,500 ms (+250.0 %)"),
+        ("vm_bytes", 0, 4, "+4 B (from 0)"),
         ("compile_peak_rss_kib", 1, 1000, "+999 KiB (+99,900.0 %)"),
-        *(
-            ("vm_bytes", 10**6, 10**6 + 4, "+4 B (under 0.1 %)"),
-            ("vm_bytes", None, 4, ""),
-        ),
+        ("vm_bytes", 10**6, 10**6 + 4, "+4 B (under 0.1 %)"),
+        ("vm_bytes", None, 4, ""),
     ]
     for metric, base, head, text in rows:
         assert change_text(MetricDelta(metric, base, head)) == text

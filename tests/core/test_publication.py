@@ -418,7 +418,7 @@ def test_nothing_new_is_quiet() -> None:
         (side(refused), side(over)),
     ],
 )
-def test_a_cell_with_news_is_told(base: Snapshot, head: Snapshot) -> None:
+def test_a_cell_with_news_is_reported(base: Snapshot, head: Snapshot) -> None:
     # with one compiler it would be noise
     head = replace(head, compiler=replace(head.compiler, digest="f" * 64))
     assert not quiet(replace(make.report(base, head), verdict=Verdict("pass")))
@@ -442,7 +442,7 @@ def test_a_standing_limit_alone_is_no_news_and_any_other_finding_is() -> None:
         )
 
 
-def test_what_broke_is_told_and_a_comment_that_is_there_is_updated() -> None:
+def test_what_broke_is_reported_and_a_comment_that_is_there_is_updated() -> None:
     calm = make.report(side(), side())
     unknown = replace(calm, verdict=Verdict("unknown"))
     assert not quiet(unknown) and not resolves(unknown, ALARMED)

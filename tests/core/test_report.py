@@ -1,4 +1,4 @@
-"""bot.core.report_json: `report.json` is the golden one, with the contract's fields."""
+"""bot.core.report_json: a full report is written as tests expect it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bot.core.rules import Amount, LevelSpec, Ratio, Rule
 from bot.core.snapshot import ModelEdit
 
 
-def test_all_that_a_report_says() -> None:
+def test_report_json_is_the_golden_file_and_has_all_keys() -> None:
     """With an accepted finding, an edited and a new model, and one cell that is explained."""
     small = make.explained_small()
     growth = LevelSpec(

@@ -131,7 +131,7 @@ def test_any_text_is_a_place_or_refused_and_loses_its_secrets(text: str) -> None
         ("https://host:8000/x@1?y", "https://host:8000/x@1"),
     ],
 )
-def test_what_is_told_has_no_login(text: str, expected: str) -> None:
+def test_what_is_reported_has_no_login(text: str, expected: str) -> None:
     assert without_secrets(text) == expected
 
 

@@ -160,7 +160,7 @@ def assert_told(ran: Ran, line: str) -> None:
     assert ran.summary.count("Code size: unknown") == 1 and f"`{line}" in ran.summary
 
 
-def test_events_and_inputs_that_do_not_go_together_are_told_on_their_run(
+def test_events_and_inputs_that_do_not_go_together_are_reported_on_their_run(
     stage: Stage,
 ) -> None:
     main = stage.main()

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from action_stage import MODEL, Stage
-from test_comment import assert_harmless
+from harmless import assert_harmless
 
 pytestmark = pytest.mark.slow
 

@@ -121,7 +121,7 @@ def forget_comments(world: World) -> None:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_no_answer_to_any_call_ends_otherwise_than_in_one_line(
+def test_every_malformed_answer_is_accepted_or_gives_an_error_of_one_line(
     world: World, call: str
 ) -> None:
     method, path, ask = CALLS[call]

@@ -325,7 +325,9 @@ def test_an_acceptance_survives_updates_and_what_breaks(accepted: Stage) -> None
     )
 
 
-def test_what_broke_is_told_by_a_comment_even_where_all_was_quiet(stage: Stage) -> None:
+def test_what_broke_is_reported_by_a_comment_even_where_all_was_quiet(
+    stage: Stage,
+) -> None:
     told(stage, SAME)
     assert stage.bodies == []
     ran = broken(stage)

@@ -90,7 +90,7 @@ def pinned(
         ),
     ],
 )
-def test_a_pull_request_that_raises_the_pin_is_told_of_the_spills_first(
+def test_a_pull_request_that_raises_the_pin_reports_the_spills_first(
     stage: Stage, fork: bool, where: str
 ) -> None:
     main = stage.origin.push_main(

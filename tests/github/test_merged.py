@@ -14,7 +14,7 @@ def started(stage: Stage) -> str:
     return main
 
 
-def test_a_limit_that_breaks_only_with_the_merge_is_told_and_stops_nothing(
+def test_a_limit_that_breaks_only_with_the_merge_is_reported_and_stops_nothing(
     stage: Stage,
 ) -> None:
     started(stage)

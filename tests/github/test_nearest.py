@@ -59,7 +59,9 @@ def reviewed(
     )
 
 
-def test_the_nearest_stored_ancestor_is_told_with_its_distance(stage: Stage) -> None:
+def test_the_nearest_stored_ancestor_is_reported_with_its_distance(
+    stage: Stage,
+) -> None:
     first = pushed(stage, main(stage))
     stage.origin.push_main(
         "Source", {"compiler/a.cpp": "2\n", "compiler/sub/b.cpp": "2\n"}
@@ -112,7 +114,7 @@ def test_the_base_commit_itself_comes_before_any_ancestor(stage: Stage) -> None:
     assert ran.said.count("skipped a stored baseline that is damaged") == 1
 
 
-def test_a_model_that_was_edited_since_is_not_compared_and_that_is_told(
+def test_a_model_that_was_edited_since_is_not_compared_and_that_is_reported(
     stage: Stage,
 ) -> None:
     stage.origin.commit("Begin", {"models/b.mlir": MODEL.format("b")})

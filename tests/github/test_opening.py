@@ -446,7 +446,9 @@ def test_paths_are_the_workspaces_wherever_the_program_runs(
     assert not list(elsewhere.iterdir())
 
 
-def test_the_report_s_directory_is_told_as_later_steps_name_it(stage: Stage) -> None:
+def test_the_report_s_directory_is_reported_as_later_steps_name_it(
+    stage: Stage,
+) -> None:
     first, _ = history(stage)
     before = stage.dispatch(base=first)
     names = {

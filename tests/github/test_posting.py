@@ -44,7 +44,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 # --- post: which pull request ----------------------------------------------------------------------------------------
 
 
-def test_the_report_of_a_fork_is_told_by_the_trusted_half(stage: Stage) -> None:
+def test_the_report_of_a_fork_is_reported_by_the_trusted_half(stage: Stage) -> None:
     stage.save(side(BASE))
     stage.grown()
     ran = stage.post()
@@ -358,7 +358,7 @@ def test_what_is_no_report_is_refused_in_one_line(stage: Stage, kind: str) -> No
     ("kind", "message"),
     [("expired", "has expired"), ("meanwhile", "expired"), ("huge", "too large")],
 )
-def test_an_artifact_that_cannot_be_fetched_is_told(
+def test_an_artifact_that_cannot_be_fetched_is_reported(
     stage: Stage, kind: str, message: str
 ) -> None:
     if kind == "huge":

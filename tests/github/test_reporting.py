@@ -81,7 +81,7 @@ def test_a_job_that_left_nothing_is_unknown_with_how_it_ended(
     )
 
 
-def test_what_failed_in_the_job_that_measures_is_told_with_its_exit_code(
+def test_what_failed_in_the_job_that_measures_is_reported_with_its_exit_code(
     stage: Stage,
 ) -> None:
     stage.main()

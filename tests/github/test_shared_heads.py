@@ -100,7 +100,7 @@ def test_an_earlier_merge_onto_the_release_branch_is_the_release_s(
     }
 
 
-def test_a_merge_that_can_be_of_two_bases_is_told_as_such_where_there_is_no_result(
+def test_a_merge_that_can_be_of_two_bases_is_reported_as_such_where_there_is_no_result(
     stage: Stage,
 ) -> None:
     stage.hub.set_branch("release-1", OLDER)  # which main has, too
@@ -166,7 +166,7 @@ def test_a_base_that_is_changed_meanwhile_gets_no_comment_of_the_former_one(
 
 
 @pytest.mark.parametrize("conclusion", ["timed_out", "startup_failure"])
-def test_a_run_that_left_nothing_is_told_and_fails_the_check(
+def test_a_run_that_left_nothing_is_reported_and_fails_the_check(
     stage: Stage, conclusion: str
 ) -> None:
     ran = stage.post(run_id=600, conclusion=conclusion)

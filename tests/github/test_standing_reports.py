@@ -52,7 +52,7 @@ def test_a_lost_run_replaces_no_verdict_of_the_same_merge_commit(stage: Stage) -
     assert "match no file" in lost.summary and lost.outputs["verdict"] == "unknown"
 
 
-def test_a_lost_run_after_a_lost_run_and_a_verdict_after_it_are_told(
+def test_a_lost_run_after_a_lost_run_and_a_verdict_after_it_are_reported(
     stage: Stage,
 ) -> None:
     stage.main()
@@ -67,7 +67,7 @@ def test_a_lost_run_after_a_lost_run_and_a_verdict_after_it_are_told(
     assert len(stage.conclusions) == 3 and "match no file" not in stage.comments()[0]
 
 
-def test_a_lost_run_of_a_new_merge_commit_is_told(stage: Stage) -> None:
+def test_a_lost_run_of_a_new_merge_commit_is_reported(stage: Stage) -> None:
     stage.main()
     head, merge = grown(stage)
     assert stage.pull(head, merge).code == 0

@@ -93,7 +93,7 @@ def test_the_first_bad_snapshot_is_found_wherever_it_is(
     )
 
 
-def test_the_step_is_told_with_its_cause_and_commands_that_show_it(
+def test_the_step_is_reported_with_its_cause_and_commands_that_show_it(
     home: Path, bisect: Bisect
 ) -> None:
     good, bad = series(home, 50_438, 50_438, 83_990, 83_990)

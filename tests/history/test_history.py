@@ -10,13 +10,13 @@ from pathlib import Path
 import history_factory as make
 import pytest
 from golden_files import check_golden
+from harmless import assert_harmless
 from history_factory import BERT, BERT_CUDA, MOBILENET
 from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
 from report_factory import with_metrics
 from rich.console import Console
-from test_comment import assert_harmless
 
 from bot.core.history import History, Move, history_lines
 from bot.core.history_totals import TRACKED, totals_of

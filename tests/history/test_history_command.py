@@ -300,7 +300,7 @@ TARGETS = """
         (["--store", "data-branch"], 2, "git"),
     ],
 )
-def test_mistakes_are_told_in_one_line(
+def test_mistakes_are_reported_in_one_line(
     capsys: pytest.CaptureFixture[str], options: list[str], code: int, message: str
 ) -> None:
     assert run(*options) == code

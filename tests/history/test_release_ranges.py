@@ -94,7 +94,9 @@ def test_ranges_are_merged_with_what_is_inherited(tmp_path: Path) -> None:
         ("  t: {backend: vmvx, releases: {'<3.11': [a]}}\n", "a flag begins with -"),
     ],
 )
-def test_mistakes_are_told_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_mistakes_are_reported_in_one_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
     with pytest.raises(ConfigError) as refused:
         targets(tmp_path, text)
     assert message in refused.value.line and "c.yml:3" in refused.value.line

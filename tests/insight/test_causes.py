@@ -524,7 +524,7 @@ def test_the_component_is_asked_of_the_side_that_has_it() -> None:
         head,
         True,
         True,
-        components=({conv: "stem", matmul: "no"}, {matmul: "head", conv: "no"}),
+        places=({conv: "stem", matmul: "no"}, {matmul: "head", conv: "no"}),
     )
     assert [dispatch.component for dispatch in explanation.dispatches] == [
         "head",

@@ -252,7 +252,7 @@ def test_a_knob_of_a_cpu_is_not_that_of_a_gpu() -> None:
     assert sorted(root.targets for root in different_backends) == [("cpu",), ("gpu",)]
 
 
-def test_other_code_is_told_by_the_pass_that_makes_it_and_only_where_it_was_traced() -> (
+def test_other_code_is_reported_by_the_pass_that_makes_it_and_only_where_it_was_traced() -> (
     None
 ):
     def traced(base_bytes: int, head_bytes: int, **counts: int) -> DispatchDelta:

@@ -188,7 +188,7 @@ HEAD = _sized(
 
 
 @given(cells(), cells(), st.integers(0, 2), st.integers(0, 2))
-def test_other_bytes_of_the_same_numbers_are_told_as_those_of_the_first_compile(
+def test_other_bytes_of_the_same_numbers_are_reported_as_those_of_the_first_compile(
     base_cell: Cell, head_cell: Cell, left_host: int, right_host: int
 ) -> None:
     base_cell = _sized(base_cell, left_host)

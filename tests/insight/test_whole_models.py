@@ -66,7 +66,9 @@ def only(base: Snapshot, head: Snapshot) -> ModelEdit:
     return edit
 
 
-def test_what_came_is_told_with_its_place_and_what_went_the_other_way_round() -> None:
+def test_what_came_is_reported_with_its_place_and_what_went_the_other_way_round() -> (
+    None
+):
     assert only(NET_BASE, NET_HEAD) == ModelEdit(
         model="net",
         base="1" * 64,

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import lab_factory as make
 import pytest
+from harmless import assert_harmless
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from test_comment import assert_harmless
 from test_lab_shown import printed, render_lab, words
 
 from bot.core.growth import Growth, fitted

@@ -14,9 +14,9 @@ from typing import Any
 import lab_factory as make
 import pytest
 from golden_files import check_golden
+from harmless import assert_harmless
 from msgspec.structs import replace
 from rich.console import Console
-from test_comment import assert_harmless
 
 from bot.core.lab import Lab
 from bot.core.lab_sums import sums
@@ -118,7 +118,9 @@ def test_a_mean_of_ratios_is_geometric_as_half_and_double_are_no_change() -> Non
         )
 
 
-def test_the_first_variant_that_has_an_artifact_is_what_all_is_told_against() -> None:
+def test_the_first_variant_that_has_an_artifact_is_what_all_is_reported_against() -> (
+    None
+):
     cells = [
         make.failed("m", "vmvx", "v0"),
         make.cell("m", "vmvx", "v1"),
@@ -187,7 +189,7 @@ def test_what_was_not_measured_has_its_reason_once_for_all_that_share_it() -> No
         assert f"b, c: 2 builds unsupported: {reason}: m1 on vmvx" in plain
 
 
-def test_chance_and_other_outputs_are_told() -> None:
+def test_chance_and_other_outputs_are_reported() -> None:
     cells = [
         make.cell("m", "vmvx", "a", varies=True),
         make.cell("m", "vmvx", "b", equal=False, equal_note="output 0 differs"),
@@ -262,7 +264,7 @@ def test_a_variant_that_measured_nothing_takes_no_model_from_the_others() -> Non
     assert total.models == ("m",) and total.value("b", "artifact_bytes") is None
 
 
-def test_of_a_largest_value_the_largest_is_told_and_what_is_not_known_is_in_no_sum() -> (
+def test_of_a_largest_value_the_largest_is_reported_and_what_is_not_known_is_in_no_sum() -> (
     None
 ):
     cells = [

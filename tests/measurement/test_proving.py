@@ -26,7 +26,7 @@ from bot.core.proof import (
     joint_proof,
     status_of,
 )
-from bot.core.snapshot import Dispatch, Failure
+from bot.core.snapshot import Cell, Dispatch, Failure
 from bot.readers.configurations import (
     NotTransplantable,
     configurations,
@@ -104,6 +104,14 @@ def proof_of_fixture(
     return prove_configuration(setups[head], flags, pair)
 
 
+def x86_cell(stage: AloneStage) -> Cell:
+    """Return the one build of a stage on x86-64."""
+    (cell,) = (
+        cell for cell in stage.side.cells if cell.key.target == "llvm-cpu-x86_64"
+    )
+    return cell
+
+
 @compiled
 @slow
 def test_a_tile_size_that_carries_the_growth_is_proved(
@@ -113,14 +121,12 @@ def test_a_tile_size_that_carries_the_growth_is_proved(
     rows = {}
     texts = {}
     for release, stage in stages.items():
-        (cell,) = (
-            cell for cell in stage.side.cells if cell.key.target == "llvm-cpu-x86_64"
-        )
+        cell = x86_cell(stage)
         (rows[release],) = cell.dispatches
         texts[release] = stage.texts(setups[release], cell, CONFIGURATIONS)[
             rows[release].executable
         ]
-    argv = stages[HEAD].argv(cell)
+    argv = stages[HEAD].argv(x86_cell(stages[HEAD]))
     proof = prove_configuration(
         setups[HEAD], argv, ConfiguredPair(rows[BASE], rows[HEAD], *texts.values())
     )
@@ -138,9 +144,7 @@ def test_a_tile_size_that_carries_the_growth_is_proved(
     # The same from the source of the executable.
     sides = []
     for release, stage in stages.items():
-        (cell,) = (
-            cell for cell in stage.side.cells if cell.key.target == "llvm-cpu-x86_64"
-        )
+        cell = x86_cell(stage)
         source = stage.texts(setups[release], cell, SOURCES)[rows[release].executable]
         sides.append(
             LadderSide(setups[release], stage.argv(cell), rows[release], source)
@@ -167,7 +171,7 @@ def test_a_tile_size_that_carries_the_growth_is_proved(
 def test_tile_sizes_that_differ_and_do_not_carry_the_bytes_are_refuted(
     setups: dict[str, CompileSetup],
 ) -> None:
-    """The code generator of LLVM did it; a report named `cache_parallel` 14 → 28."""
+    """The tile sizes differ, but LLVM's code generator carries the bytes."""
     proof = proof_of_fixture(setups, "aarch64-tiles")
     assert (proof.status, proof.knobs) == (REFUTED, ("cache_parallel", "distribution"))
     assert proof.moved_bytes == -2720
@@ -263,8 +267,8 @@ def test_values_that_head_refuses_are_not_tried(
     assert proof.why.startswith("head does not compile with base's values: ")
 
 
-# The rules alone: head's size is a sum of what each knob that has base's value takes
-# away.
+# These tests replace the compiler by arithmetic: head has 10,000 B, and base's value of a
+# knob removes that knob's effect.
 
 KNOBS = ("a", "b", "c", "d")
 EFFECTS = some.dictionaries(

@@ -269,7 +269,7 @@ def test_a_function_that_waits_for_another_has_the_other_s_types(
 
 
 @pytest.mark.compiler
-def test_every_target_of_a_device_is_told(worker: Child, tmp_path: Path) -> None:
+def test_every_target_of_a_device_is_reported(worker: Child, tmp_path: Path) -> None:
     device = """util.global private @__device_0 = #hal.device.target<"local", [
       #hal.executable.target<"vmvx", "vmvx-bytecode-fb">,
       #hal.executable.target<"llvm-cpu", "embedded-elf-arm_64", {cpu_features = "+neon"}>]> : !hal.device\n"""

@@ -72,7 +72,7 @@ def values(home: Path, kind: str) -> np.ndarray[tuple[int], np.dtype[np.float64]
     return np.frombuffer(data, KINDS[element]).astype(np.float64)
 
 
-def test_the_program_is_told_all_that_it_takes(tmp_path: Path) -> None:
+def test_the_program_gets_all_that_it_takes(tmp_path: Path) -> None:
     interface = program(
         "tensor<2x?xf32>",
         "i32",
@@ -319,7 +319,7 @@ def test_programs_that_nobody_knows_how_to_call() -> None:
     assert not_called(program("tensor<1x?xi32>", "!hal.buffer_view")) is None
 
 
-def test_a_full_disk_and_too_little_memory_are_told_before_anything_is_written(
+def test_a_full_disk_and_too_little_memory_are_reported_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_disk(tmp_path / "disk") as disk:

@@ -228,7 +228,7 @@ SAID = (
 )
 
 
-def test_what_a_runtime_says_is_told_without_the_places_of_this_machine(
+def test_what_a_runtime_says_is_reported_without_the_places_of_this_machine(
     tmp_path: Path,
 ) -> None:
     fed = Feed(directory=tmp_path, draws=((),), random="", results=(), dynamic=None)

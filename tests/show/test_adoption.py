@@ -7,9 +7,10 @@ from collections import Counter
 
 import report_factory as make
 from golden_files import check_golden
+from harmless import assert_harmless
 from page_texts import render_html
 from replacing import replace
-from test_comment import RUN, assert_harmless
+from test_comment import RUN
 from test_terminal import printed
 
 from bot.config.configuration import load_config

@@ -160,7 +160,7 @@ def test_cells_of_one_metric_and_cause_are_one_line() -> None:
     assert line_of_all.cells == tuple(finding.key for finding in distinct)
 
 
-def test_a_part_of_an_artifact_is_told_where_its_whole_is_not_as_bad() -> None:
+def test_a_part_of_an_artifact_is_reported_where_its_whole_is_not_as_bad() -> None:
     part = replace(GROWN, metric="vm_bytes")
     assert len(lines(with_(part, GROWN))) == 1
     assert lines(with_(part, replace(GROWN, level="warn")))[0].startswith(
@@ -218,7 +218,7 @@ def newly(report: Report) -> list[str]:
     return lines(replace(report, verdict=judge(report.deltas, [])))
 
 
-def test_alike_are_told_once_and_only_what_is_true_of_all() -> None:
+def test_alike_are_reported_once_and_only_what_is_true_of_all() -> None:
     failure = Failure("compile", "error: uses 81920 bytes", 1)
     larger_failure = replace(failure, message="error: uses 90000 bytes")
     message = "💥 every model on every target: does not compile (exit code 1)"
@@ -230,7 +230,7 @@ def test_alike_are_told_once_and_only_what_is_true_of_all() -> None:
     ]
 
 
-def test_a_crash_is_not_told_with_a_refusal() -> None:
+def test_a_crash_is_not_reported_with_a_refusal() -> None:
     refused = Failure("compile", "error: no", 1)
     crashed = Failure("compile", "error: no", None, "SIGSEGV")
     assert newly(of(same, failing(bert=refused, vit=crashed))) == [
@@ -657,7 +657,7 @@ FLAG_WORDS = st.lists(
 
 
 @given(FLAG_WORDS, FLAG_WORDS)
-def test_every_target_whose_flags_differ_is_told_and_no_other(
+def test_every_target_whose_flags_differ_is_reported_and_no_other(
     base: list[list[str]], head: list[list[str]]
 ) -> None:
     flags = [dict(zip(ON_THREE, values, strict=True)) for values in (base, head)]

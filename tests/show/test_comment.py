@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 import report_factory as make
 from golden_files import check_golden
+from harmless import MARKER, assert_harmless
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from replacing import replace
 from strategies import snapshots
-from test_escape import _LINKS
 
 from bot.core.acceptance import Acceptance, accept, seen
 from bot.core.check_run import CheckRun
@@ -43,50 +41,7 @@ from bot.show.comment import (
 from bot.show.renderers import length
 from bot.show.views import COMMENT
 
-PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-MARKER = "<!-- code-size-bot:default -->"
 _ICONS = {"pass": "(?:✅|⚪)", "warn": "⚠️", "fail": "❌", "unknown": "⚪"}
-_OUR_TAGS = re.compile(r"</?(?:details|summary|sub|code|br)>")
-
-
-def _leaves(markdown: str) -> list[Token]:
-    tokens: list[Token] = []
-    for token in PARSER.parse(markdown):
-        tokens += [token, *(token.children or [])]
-    return tokens
-
-
-def assert_harmless(markdown: str) -> None:
-    """Only our own tags and headings.
-
-    No link, image, mention or reference; tables as wide as their headers.
-    """
-    leaves = _leaves(markdown)
-    assert not {token.type for token in leaves} & {
-        "link_open",
-        "image",
-        "s_open",
-        "hr",
-        "code_block",
-    }
-    markup = "".join(
-        token.content for token in leaves if token.type in ("html_block", "html_inline")
-    )
-    ours = _OUR_TAGS.sub("", markup.replace(MARKER, "", 1))
-    assert "<" not in ours
-    assert ours.isprintable() or set(ours) - set("\n") <= set(
-        filter(str.isprintable, ours)
-    )
-    assert (
-        markup.count("<details>")
-        == markup.count("</details>")
-        == markup.count("<summary>")
-    )
-    text = "\n".join(token.content for token in leaves if token.type == "text")
-    assert not _LINKS.search(text)
-    assert not {token.type for token in leaves} & {"heading_open"}, (
-        "parts have bold titles"
-    )
 
 
 def assert_sound(report: Report, text: str) -> None:
@@ -471,7 +426,7 @@ def test_a_template_that_never_fits_gives_way_to_the_default_one(
 # Why.
 
 
-def test_the_cause_of_a_dispatch_is_told_where_it_is_not_the_cells() -> None:
+def test_the_cause_of_a_dispatch_is_reported_where_it_is_not_the_cells() -> None:
     report = make.explained_small()
     ((key, explanation),) = report.explanations.items()
     first, *remaining = explanation.dispatches
@@ -588,7 +543,7 @@ def test_the_summary_is_the_job_summary_within_the_limit() -> None:
     assert "the job summary, report.html and report.json have everything" in huge
 
 
-def test_a_finding_is_told_on_its_model() -> None:
+def test_a_finding_is_reported_on_its_model() -> None:
     broken, grown = check(make.small()).annotations
     assert (broken.path, broken.line, broken.level, broken.title, broken.message) == (
         "models/bert.mlir",
@@ -607,7 +562,7 @@ def test_a_finding_is_told_on_its_model() -> None:
     )
 
 
-def test_without_the_model_a_finding_is_told_on_its_rule() -> None:
+def test_without_the_model_a_finding_is_reported_on_its_rule() -> None:
     # the state has no line of the configuration
     (annotation,) = check(make.small(), {}).annotations
     assert (annotation.path, annotation.line, annotation.title) == (
@@ -628,7 +583,7 @@ def test_a_warning_warns_and_an_accepted_finding_is_silent() -> None:
     assert len(check(accepted(make.small(), 1)).annotations) == 1
 
 
-def test_cells_that_say_the_same_are_told_together_worst_first() -> None:
+def test_cells_that_say_the_same_are_reported_together_worst_first() -> None:
     report = make.many()
     notes = check(report, {}).annotations
     assert [note.level for note in notes] == sorted(

@@ -10,9 +10,9 @@ import re
 import unicodedata
 
 import pytest
+from harmless import JOINER, LINKS, PARSER, nasty
 from hypothesis import example, given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from report_factory import HOSTILE
 
@@ -40,22 +40,6 @@ from bot.show.filters import (
     sides,
     signed,
     superscript,
-)
-
-PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-JOINER = "\u2060"
-_MARKDOWN = (
-    "\" ' `` ``` <!-- --> &amp; ]( 1. 1) === --- | \\ < > [ ) ! * _ ~ $ - + = # a"
-)
-_GITHUB = "@ #1 : :// www. http deadbeef 0123456 GH-1 o/r#2 :tada:"
-_UNSEEN = (
-    "\n,\r\n,\t, ,\x1b[31m,\x1b]8;;x\x07,\x9b1m,\u202e,\u200b,\u2028,\ud800,\x00,\x85"
-)
-_PIECES = [*_MARKDOWN.split(), *_GITHUB.split(), *_UNSEEN.split(",")]
-nasty = st.lists(st.sampled_from(_PIECES) | st.characters(), max_size=12).map("".join)
-# What GitHub finds in text that is not code: mentions, issues, commits, links.
-_LINKS = re.compile(
-    r"@\w|#\d|(?i:\bgh-\d)|://\w|(?i:www\.)\w|(?<!\d\+)\b(?=\d*[a-f])[0-9a-f]{7,40}\b"
 )
 
 
@@ -127,7 +111,7 @@ def test_text_is_only_text(text: str) -> None:
     assert {token.type for token in children} == {"text"}
     visible = "".join(token.content for token in children)
     assert visible.replace(JOINER, "") == clean(text)
-    assert not _LINKS.search(visible)
+    assert not LINKS.search(visible)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +134,7 @@ def test_a_version_has_no_invisible_character(version: str) -> None:
     "commit", ["deadbeef", "4f2c1d9a8b77", "at 0123abc.", "(1a2b3c4)", "a@0abc123"]
 )
 def test_a_commit_s_id_in_running_text_is_no_link(commit: str) -> None:
-    assert not _LINKS.search(md_text(commit))
+    assert not LINKS.search(md_text(commit))
     assert JOINER in md_text(commit)
 
 

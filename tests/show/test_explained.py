@@ -208,7 +208,7 @@ ODD: list[Any] = [
     value=st.sampled_from(ODD),
     dispatch=st.sampled_from([None, DISPATCH]),
 )
-def test_any_value_in_any_place_is_told_or_refused(
+def test_any_value_in_any_place_is_reported_or_refused(
     tmp_path: Path, place: Any, value: Any, dispatch: str | None
 ) -> None:
     broken = json.loads(json.dumps(PLAIN))

@@ -13,9 +13,10 @@ import everyday
 import pytest
 import report_factory as make
 from golden_files import check_golden
+from harmless import leaves_of
 from page_texts import content, render_html
 from replacing import replace
-from test_comment import PULLS, _leaves
+from test_comment import PULLS
 from test_terminal import printed
 
 from bot.core.delta import diff
@@ -91,7 +92,7 @@ def folds(text: str) -> int:
     top = 0
     markup = "".join(
         token.content
-        for token in _leaves(text)
+        for token in leaves_of(text)
         if token.type in ("html_block", "html_inline")
     )
     for tag in re.findall(r"</?details>", markup):

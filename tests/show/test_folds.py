@@ -11,12 +11,12 @@ import fold_factory as make
 import pytest
 from fold_strategies import audits
 from golden_files import check_golden
+from harmless import assert_harmless
 from hypothesis import given, settings
 from replacing import replace
 from report_factory import HOSTILE, TARGETS
 from rich.cells import cell_len
 from rich.console import Console
-from test_comment import assert_harmless
 
 from bot.core.runs import Price
 from bot.errors import TemplateError
@@ -137,7 +137,7 @@ def test_what_is_not_known_is_in_no_sum_and_not_zero() -> None:
     assert "10 → 7</sub> | <sub>900 → n/a</sub> | <sub>n/a</sub>" in of(half)
 
 
-def test_outputs_that_differ_are_told_and_added_to_nothing() -> None:
+def test_outputs_that_differ_are_reported_and_added_to_nothing() -> None:
     wrong = replace(
         cell("b", before=5000), equal=False, equal_note="3 of 8 elements differ"
     )
@@ -183,7 +183,7 @@ def test_outputs_and_price_that_are_not_known_say_why() -> None:
     assert r"<sub>1\.02 \[1.00, 1.05\]</sub>" in of(timed)
 
 
-def test_resuming_alone_is_told_apart_from_folding() -> None:
+def test_resuming_alone_is_not_taken_for_folding() -> None:
     text = of(
         replace(cell("a"), resumed_bytes=984),
         cell("c"),
@@ -213,7 +213,7 @@ def test_one_reason_over_all_targets_is_one_line() -> None:
     assert text.count("i64 is not legal here") == 1 and line in text
 
 
-def test_families_that_were_folded_are_told_once_with_their_targets() -> None:
+def test_families_that_were_folded_are_reported_once_with_their_targets() -> None:
     cells = [
         replace(cell("m", target), folded=make.families("m"))
         for target in ("cuda", "rocm", "vmvx")

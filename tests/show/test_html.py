@@ -206,7 +206,7 @@ def test_dispatches_of_both_sides_are_joined_by_name() -> None:
     assert f"{gone}<th>main_dispatch_1_matmul_128x1_f32 (only on base)</th>" in html
 
 
-def test_a_dispatch_that_changed_has_its_address_where_that_is_told() -> None:
+def test_a_dispatch_that_changed_has_its_address_where_that_is_reported() -> None:
     report = everyday.report("model_edit")
     html = render_html(report)
     (key, explanation), *_ = report.explanations.items()
@@ -323,7 +323,7 @@ def test_what_a_block_is_reckoned_to_take_is_never_less_than_it_takes() -> None:
 
 
 @pytest.mark.parametrize(("largest_bytes", "whole"), [(1, 0), (1_000_000, 20)])
-def test_without_room_the_first_builds_are_told_whole_and_every_link_still_leads_somewhere(
+def test_without_room_the_first_builds_are_reported_whole_and_every_link_still_leads_somewhere(
     monkeypatch: pytest.MonkeyPatch, largest_bytes: int, whole: int
 ) -> None:
     monkeypatch.setattr("bot.show.page.LARGEST_BYTES", largest_bytes)

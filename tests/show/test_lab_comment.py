@@ -6,8 +6,8 @@ from pathlib import Path
 
 import lab_factory as make
 import pytest
+from harmless import assert_harmless
 from report_factory import HOSTILE
-from test_comment import assert_harmless
 
 from bot.core.lab import Lab
 from bot.show.comment import COMMENT_LIMIT

@@ -178,7 +178,7 @@ def test_what_does_not_repeat_itself_has_its_root_causes_and_says_of_which_compi
     )
 
 
-def test_where_the_sizes_vary_no_cause_is_told() -> None:
+def test_where_the_sizes_vary_no_cause_is_reported() -> None:
     base, head = everyday.sides("two_releases")
     report = reported(
         load_config(models=False),

@@ -40,8 +40,8 @@ from bot.system.cancel import Cancel
 
 MODEL = "// model {}\nfunc.func @main()\n"
 Files = Mapping[str, str | None]
-AFTER_MEASURING = ("prepare", "report", "store", "post", "pages", "weekly", "gate")
-"""The commands that get a token."""
+WITH_TOKEN = ("prepare", "report", "store", "post", "pages", "weekly", "gate")
+"""The commands whose jobs get a token. A job that may compile gets none."""
 
 
 class Silence:
@@ -54,7 +54,7 @@ class Silence:
 
 @dataclass
 class News:
-    """What a run told."""
+    """What a run printed and reported."""
 
     said: list[str] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
@@ -71,9 +71,9 @@ class News:
 
 
 def files_with(word: str, home: Path) -> list[Path]:
-    """The files below a directory that hold a word.
+    """Return the files below `home` that hold `word`.
 
-    A compiler's libraries are not looked through.
+    Links and files of 4 MiB or more, such as a compiler's libraries, are skipped.
     """
     files = (
         path for path in home.rglob("*") if path.is_file() and not path.is_symlink()
@@ -108,7 +108,7 @@ class Ran:
 
     @property
     def states(self) -> dict[str, str]:
-        """`model on target` → state of its cell, of targets that have a name of their own."""
+        """`model on target` → state, for each build that at least one side has."""
         return {
             str(delta.key): delta.state
             for delta in self.report.deltas
@@ -117,6 +117,42 @@ class Ran:
 
     def snapshot(self, name: str) -> Snapshot:
         return from_json((self.out / name).read_text())
+
+
+def run_in_process(
+    act: Callable[[], int], *, home: Path, workspace: Path, out: Path, news: News
+) -> Ran:
+    """Run one call as the action would, in this process.
+
+    Args:
+        act: returns the exit code.
+        home: has the run's outputs and summary.
+        workspace: the checkout in which it runs.
+        out: where it writes the report.
+        news: what it prints and reports.
+    """
+    printed = io.StringIO()
+    back = Path.cwd()
+    os.chdir(workspace)
+    try:
+        with redirect_stdout(printed):
+            code = act()
+        error = ""
+    except BotError as problem:
+        code = problem.exit_code
+        error = problem.line
+    finally:
+        os.chdir(back)
+    summary = home / "summary.md"
+    return Ran(
+        code=code,
+        error=error,
+        news=news,
+        printed=printed.getvalue(),
+        outputs=outputs(home / "output"),
+        summary=summary.read_text() if summary.exists() else "",
+        out=out,
+    )
 
 
 @dataclass
@@ -199,7 +235,7 @@ class Stage:
         A job that may compile gets no token.
         """
         command = inputs.get("command", "auto") if chosen == "auto" else chosen
-        if command not in AFTER_MEASURING and event != "workflow_run":
+        if command not in WITH_TOKEN and event != "workflow_run":
             inputs = {**inputs, "github_token": ""}
         self.runs += 1
         home = self.home / f"run-{self.runs}"
@@ -231,38 +267,19 @@ class Stage:
         )
         environ = {**variables, **input_variables(action_inputs), **self.environ}
         news = News()
-        printed = io.StringIO()
-        back = Path.cwd()
         if command not in ("report", "store"):
             self.before_act()
-        os.chdir(workspace)
-        try:
-            with redirect_stdout(printed):
-                code = act(
-                    environ,
-                    command=chosen,
-                    show=news,
-                    cancel=self.cancel(),
-                    read_command=read_command,
-                )
-                error = ""
-        except BotError as problem:
-            code = problem.exit_code
-            error = problem.line
-        finally:
-            os.chdir(back)
-        summary = (
-            (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
-        )
-        ran = Ran(
-            code=code,
-            error=error,
-            news=news,
-            printed=printed.getvalue(),
-            outputs=outputs(home / "output"),
-            summary=summary,
-            out=out,
-        )
+
+        def acted() -> int:
+            return act(
+                environ,
+                command=chosen,
+                show=news,
+                cancel=self.cancel(),
+                read_command=read_command,
+            )
+
+        ran = run_in_process(acted, home=home, workspace=workspace, out=out, news=news)
         random_name = "code-size-bot-tree-"
         assert random_name not in ran.error + ran.summary + ran.said
         assert not list((workspace / ".git" / "worktrees").glob("*"))

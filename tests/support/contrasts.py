@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from bot.show.renderers import templates_dir
 
 _COLOUR = re.compile(r"--([a-z0-9-]+): (#[0-9a-f]{6});")
-_THEMES = ("light", "dark")
 
 
 def colours(theme: str) -> Mapping[str, str]:

@@ -339,50 +339,67 @@ class Runner:
             "out": "code-size-report",
             **inputs,
         }
-        environment = {
-            **{
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith(("GITHUB_", "INPUT_"))
-            },
-            **input_variables(action_inputs),
-            **runner_variables(
-                home,
-                hub=self.hub,
-                name=event,
-                sha=sha,
-                ref=ref,
-                run_id=run_id,
-                workspace=workspace,
-            ),
-            "PYTHONPATH": str(REPOSITORY),
-            **self.environment,
-        }
-        argv = [sys.executable, "-m", "bot", "action"]
-        done = subprocess.run(
-            argv,
-            cwd=workspace,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=900,
+        variables = runner_variables(
+            home,
+            hub=self.hub,
+            name=event,
+            sha=sha,
+            ref=ref,
+            run_id=run_id,
+            workspace=workspace,
         )
-        log = done.stdout + done.stderr
-        assert not token or token not in log
-        summary = home / "summary.md"
-        report = workspace / action_inputs["out"]
-        summary_text = summary.read_text() if summary.exists() else ""
-        run = Run(
-            code=done.returncode,
-            log=log,
-            outputs=outputs(home / "output"),
-            summary=summary_text,
-            report=report,
+        run = run_action(
+            home,
+            workspace,
+            inputs=action_inputs,
+            variables=variables | self.environment,
         )
+        assert not token or token not in run.log
         assert not token or not any(
-            token.encode() in path.read_bytes() for path in report.glob("*")
+            token.encode() in path.read_bytes() for path in run.report.glob("*")
         )
         return run
+
+
+def run_action(
+    home: Path,
+    workspace: Path,
+    *,
+    inputs: Mapping[str, str],
+    variables: Mapping[str, str],
+) -> Run:
+    """Run the action as a process; its event, outputs and summary are files in `home`.
+
+    Args:
+        home: the folder of this run.
+        workspace: the checkout in which it starts.
+        inputs: the action's inputs, by name.
+        variables: what the runner sets besides.
+    """
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GITHUB_", "INPUT_"))
+    }
+    environment |= input_variables(inputs)
+    environment |= {"PYTHONPATH": str(REPOSITORY), **variables}
+    done = subprocess.run(
+        [sys.executable, "-m", "bot", "action"],
+        cwd=workspace,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    summary = home / "summary.md"
+    return Run(
+        code=done.returncode,
+        log=done.stdout + done.stderr,
+        outputs=outputs(home / "output"),
+        summary=summary.read_text() if summary.exists() else "",
+        report=workspace / inputs.get("out", "code-size-report"),
+    )
 
 
 def outputs(path: Path) -> dict[str, str]:

@@ -6,19 +6,18 @@ import io
 import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from action_stage import News, Ran, files_with
+from action_stage import News, Ran, files_with, run_in_process
 from fake_github import FakeGitHub
 from github_runner import (
     LATE,
     MARKER,
     input_variables,
-    outputs,
     run_event,
     runner_variables,
 )
@@ -32,7 +31,6 @@ from bot.core.baseline import Entry
 from bot.core.comment_state import CommentState, decode
 from bot.core.report import Report
 from bot.core.snapshot import Snapshot, SourceInfo
-from bot.errors import BotError
 from bot.github.posting import post
 from bot.github.services import Services, open_services
 from bot.store.directory import DirectoryStore
@@ -89,7 +87,7 @@ def sides(base: Snapshot, head: Snapshot, **named_files: str | bytes) -> bytes:
 
 @dataclass
 class Printed(News):
-    """What a run told; the report is printed as the command line prints it."""
+    """What a run printed; the report is printed as the command line prints it."""
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
         super().report(report, files)
@@ -179,6 +177,7 @@ class Stage:
         started_at: str = LATE,
         **inputs: str,
     ) -> Ran:
+        """The run that posts what run `run_id` measured for `head`."""
         return self.run(
             post,
             "workflow_run",
@@ -221,14 +220,11 @@ class Stage:
         }
         context = run_context(environ, payload)
         news = Printed()
-        printed = io.StringIO()
-        back = Path.cwd()
-        os.chdir(self.workspace)
-        try:
+
+        def acted() -> int:
             on_runner = patch.dict(os.environ, {"GITHUB_ACTIONS": "true"})
             with (
                 on_runner,
-                redirect_stdout(printed),
                 open_services(
                     environ,
                     context=context,
@@ -245,29 +241,13 @@ class Stage:
                     max_wait_seconds=2,
                     backoff_seconds=0.01,
                 )
-                code = story(replace(services, hub=hub))
-                error = ""
-        except BotError as problem:
-            code = problem.exit_code
-            error = problem.line
-        finally:
-            os.chdir(back)
-        summary = (
-            (home / "summary.md").read_text() if (home / "summary.md").exists() else ""
+                return story(replace(services, hub=hub))
+
+        ran = run_in_process(
+            acted, home=home, workspace=self.workspace, out=home / "out", news=news
         )
-        ran = Ran(
-            code=code,
-            error=error,
-            news=news,
-            printed=printed.getvalue(),
-            outputs=outputs(home / "output"),
-            summary=summary,
-            out=home / "out",
-        )
-        assert (
-            self.token not in ran.error + ran.said + ran.printed
-            and "\n" not in ran.error
-        )
+        assert self.token not in ran.error + ran.said + ran.printed
+        assert "\n" not in ran.error
         assert not files_with(self.token, self.home)
         return ran
 

@@ -274,9 +274,19 @@ def finding(
         and value.head <= value.base
     )
     allowed = {"32KiB": 32_768}.get(limit)
-    said_of_it = (rule, kind, limit, actual, value.base, value.head, 12)
     return Finding(
-        delta.key, level, metric, *said_of_it, allowed=allowed, known=is_known
+        delta.key,
+        level=level,
+        metric=metric,
+        rule=rule,
+        kind=kind,
+        limit=limit,
+        actual=actual,
+        base=value.base,
+        head=value.head,
+        line=12,
+        allowed=allowed,
+        known=is_known,
     )
 
 
@@ -445,23 +455,21 @@ def none() -> Report:
 
 
 def usual() -> Report:
-    """Nothing changed, but some cells are over the gate or broken on both sides."""
+    """Nothing changed, but some cells are over the gate or already failing."""
     return report(
         unsupported(snapshot("3.12.0", _usual)), unsupported(snapshot("3.13.0", _usual))
     )
 
 
 def broken() -> Report:
-    """Every cell of head fails, most of them with the same words."""
+    """Every cell of head fails, most of them with the same message."""
 
     def edit(key: CellKey, original: Cell) -> Cell:
         if key.target == "rocm":
-            return replace(
-                failed(
-                    original,
-                    "Please report issues to the compiler's developers\nStack dump:\n0."
-                    " args",
-                )
+            return failed(
+                original,
+                "Please report issues to the compiler's developers\nStack dump:\n0."
+                " args",
             )
         return failed(original, REFUSED.format(key.model, key.model))
 
@@ -478,7 +486,11 @@ def broken_on_both() -> Report:
 
 
 def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
-    """Two models on four targets, of which head lacks all but one, judged by the default rules."""
+    """Two models on four targets, judged by the default rules.
+
+    Head lacks the builds of `gone`, and all but one if that is empty; the build
+    `timeout` timed out there.
+    """
     targets = {
         name: TARGETS[name]
         for name in ("cuda", "llvm-cpu-x86_64", "vmvx", "vulkan-spirv")
@@ -497,14 +509,10 @@ def partly(*gone: CellKey, timeout: CellKey | None = None) -> Report:
             )
         return None if (key in gone if gone else key != kept_key) else original
 
-    base = snapshot("3.12.0", _same, MODELS[:2], targets)
+    base = snapshot("3.12.0", models=MODELS[:2], targets=targets)
     head = snapshot("3.13.0", edit, MODELS[:2], targets)
     built = report(unsupported(base), unsupported(head))
     return replace(built, verdict=judge(built.deltas, []))
-
-
-def _same(_key: CellKey, original: Cell) -> Cell:
-    return original
 
 
 def no_baseline() -> Report:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +16,9 @@ import yaml
 from fake_github import FakeGitHub
 from git_server import GitServer, header_of
 from github_runner import (
-    REPOSITORY,
     Payload,
     Run,
-    input_variables,
-    outputs,
+    run_action,
     runner_variables,
 )
 from places import ROOT
@@ -190,7 +187,7 @@ class Play:
         results = dict.fromkeys(self.workflow["jobs"], "skipped") | self.results
         values |= {f"needs.{name}.result": result for name, result in results.items()}
         values |= {f"secrets.{name}": secret for name, secret in self.secrets.items()}
-        values |= {f"inputs.{name}": text for name, text in self.inputs.items()}
+        values |= {f"inputs.{name}": value for name, value in self.inputs.items()}
         values |= machine.outputs
         for name, job in self.workflow["jobs"].items():
             for output, expression in job.get("outputs", {}).items():
@@ -243,47 +240,24 @@ class Play:
         sha: str,
         ref: str,
     ) -> Run:
+        """Run the action once on a machine, as the job of a workflow."""
         (machine.home / "event.json").write_text(json.dumps(payload))
         if self.cache is not None and inputs.get("command") == "measure":
             inputs = {**inputs, "cache": str(self.cache)}
-        plain = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("GITHUB_", "INPUT_"))
-        }
-        environment = {
-            **plain,
-            **input_variables(inputs),
-            **runner_variables(
-                machine.home,
-                hub=self.hub,
-                name=event,
-                sha=sha,
-                ref=ref,
-                run_id=self.run_id,
-                workspace=machine.workspace,
-            ),
+        variables = runner_variables(
+            machine.home,
+            hub=self.hub,
+            name=event,
+            sha=sha,
+            ref=ref,
+            run_id=self.run_id,
+            workspace=machine.workspace,
+        )
+        variables |= {
             "GITHUB_SERVER_URL": self.git.url,
             "ACTIONS_RUNTIME_TOKEN": "runtime-token",
             "PATH": f"{machine.programs}:{os.environ['PATH']}",
-            "PYTHONPATH": str(REPOSITORY),
         }
-        argv = [sys.executable, "-m", "bot", "action"]
-        done = subprocess.run(
-            argv,
-            cwd=machine.workspace,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
-        summary = machine.home / "summary.md"
-        summary_text = summary.read_text() if summary.exists() else ""
-        report = machine.workspace / inputs.get("out", "code-size-report")
-        return Run(
-            code=done.returncode,
-            log=done.stdout + done.stderr,
-            outputs=outputs(machine.home / "output"),
-            summary=summary_text,
-            report=report,
+        return run_action(
+            machine.home, machine.workspace, inputs=inputs, variables=variables
         )

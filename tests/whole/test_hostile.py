@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from action_stage import Ran
 from github_runner import MARKER
+from harmless import JOINER, LINKS, nasty
 from hypothesis import HealthCheck, given, settings
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -18,7 +19,6 @@ from posting_stage import BASE, HEAD, MERGE, NUMBER, Stage, sides, zipped
 from replacing import replace
 from report_factory import HOSTILE, explained, failed, grown, hostile
 from strategies import plain_snapshot
-from test_escape import _LINKS, JOINER, nasty
 
 from bot.config.configuration import load_config
 from bot.core.delta import STATES
@@ -88,7 +88,7 @@ def assert_plain(markdown: str) -> None:
     texts = "\n".join(
         [html.unescape(bare), *(leaf.content for leaf in leaves if leaf.type == "text")]
     )
-    assert not _LINKS.search(texts), _LINKS.search(texts)
+    assert not LINKS.search(texts), LINKS.search(texts)
     assert not [
         char
         for char in markdown

@@ -134,7 +134,7 @@ def raising(error: Exception) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("error", MISTAKES, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("place", ["reported", "deliver"])
-def test_a_mistake_in_post_is_told_and_raised(
+def test_a_mistake_in_post_is_reported_and_raised(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception, place: str
 ) -> None:
     stage.grown()
@@ -146,7 +146,7 @@ def test_a_mistake_in_post_is_told_and_raised(
     assert stage.conclusions == ["failure"] and stage.state.alarming
 
 
-def test_a_mistake_while_a_mistake_is_told_hides_neither(
+def test_a_mistake_while_a_mistake_is_reported_hides_neither(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.upload(sides(side(BASE), side(MERGE)))
@@ -159,7 +159,7 @@ def test_a_mistake_while_a_mistake_is_told_hides_neither(
 
 
 @pytest.mark.parametrize("error", MISTAKES, ids=lambda error: type(error).__name__)
-def test_a_mistake_in_review_is_told_and_raised(
+def test_a_mistake_in_review_is_reported_and_raised(
     acting: action_stage.Stage, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     acting.main()
@@ -174,7 +174,7 @@ def test_a_mistake_in_review_is_told_and_raised(
     )
 
 
-def test_a_mistake_in_a_baseline_is_told_in_the_summary_and_raised(
+def test_a_mistake_in_a_baseline_is_reported_in_the_summary_and_raised(
     acting: action_stage.Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main = acting.main()
@@ -210,7 +210,7 @@ def test_review_tells_the_pull_request_whatever_github_answers(
     )
 
 
-def test_a_network_that_is_gone_before_there_is_a_report_is_told(
+def test_a_network_that_is_gone_before_there_is_a_report_is_reported(
     acting: action_stage.Stage,
 ) -> None:
     acting.main()
