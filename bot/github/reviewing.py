@@ -1,8 +1,8 @@
 """Measure both sides of a review.
 
 The job measures the head, finds or measures the base, and compares. It runs compilers,
-so the bot gets no token here, and writes nothing but files. `bot.github.reporting` takes it from
-there.
+so the bot gets no token here. It writes nothing but files, and
+`bot.github.reporting` takes it from there.
 """
 
 from __future__ import annotations

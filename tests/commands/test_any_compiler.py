@@ -272,28 +272,40 @@ def test_metrics_that_are_declared_differently_are_not_compared(tmp_path: Path) 
     )
 
 
-PEAK = {"id": "peak_bytes", "unit": "bytes"}
-
-
 @pytest.mark.parametrize(
-    ("metrics", "message"),
+    ("changes", "message"),
     [
-        pytest.param([PEAK | {"id": "vm_bytes"}], "?", id="an id of the bot"),
-        pytest.param([PEAK | {"label": "two\nlines"}], "?", id="two lines"),
-        pytest.param([PEAK | {"about": "long " * 99}], "?", id="long"),
         pytest.param(
-            [PEAK | {"id": f"x{number}"} for number in range(33)], "?", id="many"
+            [{"id": "vm_bytes"}],
+            "declares 'vm_bytes', which is a built-in metric",
+            id="an id of the bot",
         ),
-        pytest.param([], "?", id="undeclared"),
+        pytest.param(
+            [{"label": "two\nlines"}],
+            "bad.json: compiler.metrics[0].label: expected `str` matching",
+            id="two lines",
+        ),
+        pytest.param(
+            [{"about": "long " * 99}],
+            "bad.json: compiler.metrics[0].about: expected `str` matching",
+            id="long",
+        ),
+        pytest.param(
+            [{"id": f"x{number}"} for number in range(33)],
+            "compiler.metrics: expected `array` of length <= 32",
+            id="many",
+        ),
+        pytest.param([], "cells[0]: unknown metric 'kernels'", id="undeclared"),
     ],
 )
 def test_a_snapshot_with_impossible_declarations_is_refused(
-    tmp_path: Path, metrics: list[dict[str, str]], message: str
+    tmp_path: Path, changes: list[dict[str, str]], message: str
 ) -> None:
     declare(tmp_path, OWN)
     bot(tmp_path, "compare", code=0)
     snapshot = json.loads((tmp_path / "out/base.json").read_text())
-    snapshot["compiler"]["metrics"] = metrics
+    metric = snapshot["compiler"]["metrics"][0]
+    snapshot["compiler"]["metrics"] = [metric | change for change in changes]
     (tmp_path / "bad.json").write_text(json.dumps(snapshot))
     sides = ("--base", "bad.json", "--head", "out/head.json")
     printed = bot(tmp_path, "report", *sides, "--out", "bad", code=2)
