@@ -376,7 +376,8 @@ def _reason(base: Cell | None, head: Cell | None, results: tuple[str, str]) -> s
         cells.append(cell)
         if cell.status == "timeout":
             late.append(name)
-        if cell.failure is not None and cell.status == "unsupported":
+        is_explained = bool(lost or late)
+        if cell.status == "unsupported" and cell.failure and not is_explained:
             return cell.failure.message
     if lost:
         where = lost[0] if len(lost) == 1 else "either side"

@@ -151,6 +151,9 @@ def test_the_statuses_of_both_sides_decide_the_state(base: str, head: str) -> No
         ("timeout", "lost", "not measured on head"),
         ("absent", "timeout", "timed out on head: bert is refused"),
         ("absent", "lost", "not measured on head"),
+        ("unsupported", "timeout", "timed out on head: bert is refused"),
+        ("unsupported", "lost", "not measured on head"),
+        ("timeout", "unsupported", "bert is refused"),
     ],
 )
 def test_an_unmeasured_cell_says_why(base: str, head: str, reason: str) -> None:
