@@ -13,6 +13,7 @@ from bot.errors import BotError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from bot.core.spec import Places
     from bot.system.cancel import Cancel
 
 EXAMPLES = ("code-size-bot doctor", "code-size-bot doctor 3.13.0")
@@ -54,7 +55,8 @@ def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     else:
         none = f"not found ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one"
         checks.append(("configuration", none, ""))
-    checks += [_cache(cache), *(_reader(spec, cache, cancel) for spec in specs)]
+    places = _places(config_file)
+    checks += [_cache(cache), *(_reader(spec, cache, cancel, places) for spec in specs)]
     for subject, result, hint in checks:
         print(
             f"{'missing' if hint else 'ok':8}{subject:16}{result}"
@@ -156,6 +158,19 @@ def _loaded(subject: str, path: Path | None, hint: str) -> Check:
     return subject, f"{path}: {summary}" if path else summary, ""
 
 
+def _places(config_file: Path | None) -> Places:
+    """Return where the configuration finds wheels; the index alone without a valid one."""
+    from bot.compiler.wheels import INDEX
+    from bot.config.configuration import load_config
+
+    if config_file is None:
+        return INDEX
+    try:
+        return load_config(config_file, models=False).places
+    except BotError:
+        return INDEX
+
+
 def _cache(cache: Path) -> Check:
     import shutil
 
@@ -174,12 +189,14 @@ def _cache(cache: Path) -> Check:
     return "cache", f"{cache}, {free >> 30} GiB free", hint
 
 
-def _reader(spec: str, cache: Path, cancel: Cancel) -> Check:
+def _reader(spec: str, cache: Path, cancel: Cancel, places: Places) -> Check:
     """Check what reads the IR: more than half of all metrics come from it."""
     from bot.compiler.toolchain import resolve
 
     try:
-        toolchain = resolve(spec, cache=cache, cancel=cancel, say=lambda _: None)
+        toolchain = resolve(
+            spec, cache=cache, cancel=cancel, say=lambda _: None, places=places
+        )
     except BotError as error:
         return "compiler", error.line, "name another one"
     if toolchain.bindings is None:

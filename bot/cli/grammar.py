@@ -72,6 +72,8 @@ class Parser(argparse.ArgumentParser):
         )
         if listed is None or listed.option_strings or not unknown:
             return parsed, unknown
+        if "--" in unknown:
+            unknown.remove("--")  # it only ends the options
         values = getattr(parsed, listed.dest) or []
         unlisted = [self._get_value(listed, word) for word in unknown]
         setattr(parsed, listed.dest, [*values, *unlisted])

@@ -22,6 +22,8 @@ EXAMPLES = (
     ),
 )
 
+_LAST = 100
+
 
 def arguments(parser: Parser) -> None:
     parser.description = (
@@ -45,8 +47,8 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "--store", type=spec, nargs="?", const="configured", metavar="PLACE", help=about
     )
-    about = "read only the last N stored baselines (default: %(default)s)"
-    parser.add_argument("--last", type=positive, default=100, metavar="N", help=about)
+    about = f"read only the last N stored baselines (default: {_LAST})"
+    parser.add_argument("--last", type=positive, metavar="N", help=about)
     add_flags(parser)
     add_format(parser, "the JSON of history.json")
     add_out(parser, "the three files")
@@ -78,10 +80,18 @@ def run(arguments: Arguments) -> None:
             "for example --releases 3.8.0..3.13.0, or --store for the stored baselines"
         )
         raise UsageError("expects either --releases or --store", hint=hint)
+    if arguments.store and arguments.flags:
+        hint = "use it with --releases"
+        raise UsageError(
+            "stored baselines are not compiled", where="--flags", hint=hint
+        )
+    if arguments.releases and arguments.last is not None:
+        hint = "use it with --store, or name fewer releases"
+        raise UsageError("releases are named one by one", where="--last", hint=hint)
     work = work_of(arguments, models=not arguments.store)
     growths: tuple[Growth, ...] = ()
     if arguments.store:
-        study, growths = last_stored(arguments.store, arguments.last, work)
+        study, growths = last_stored(arguments.store, arguments.last or _LAST, work)
     else:
         specs = releases_of(
             tuple(arguments.releases),

@@ -47,7 +47,7 @@ def run(arguments: Arguments) -> None:
         )
     snapshot = work.measured([work.prepare("head", work.request.specs["head"])])["head"]
     write_snapshot(out, snapshot)
-    arguments.show.say(f"wrote {out}")
+    arguments.show.wrote(f"wrote {out}")
     work.say_failed(snapshot)
     if work.request.shard[1] == 1 and not any(cell.measured for cell in snapshot.cells):
         count = len(snapshot.cells)

@@ -48,6 +48,6 @@ def run(arguments: Arguments) -> None:
             f" ({plural(len(lost), 'planned build')} missing from all parts, such as"
             f" {min(lost)})"
         )
-    arguments.show.say(
+    arguments.show.wrote(
         f"wrote {arguments.out}: {plural(len(merged.cells), 'build')}{lacks}"
     )

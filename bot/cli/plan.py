@@ -13,6 +13,7 @@ def arguments(parser: Parser) -> None:
         "--shards", type=positive, required=True, metavar="N", help="number of shards"
     )
     add_selectors(parser)
+    parser.set_defaults(compiles=False)
 
 
 def run(arguments: Arguments) -> None:

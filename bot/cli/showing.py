@@ -68,6 +68,10 @@ class TerminalShow:
         """Print one line of news."""
         self._news.print(for_log(line), markup=False, highlight=False, soft_wrap=True)
 
+    def wrote(self, line: str) -> None:
+        """Print where files were written, which -q prints, too."""
+        print(for_log(line), file=sys.stderr, flush=True)
+
     def report(self, report: Report, files: Sequence[Path]) -> None:
         """Show the outcome of a comparison, its files, and what to read next."""
         command = [f"open {files[0].parent / 'report.html'}"]
@@ -110,7 +114,7 @@ class TerminalShow:
         if self._as_json and json:
             _write_json(json())
             if written:
-                self.say(written)
+                self.wrote(written)
             return
         with self._out.capture() as drawn:
             if even_quiet or not self._quiet or not files:

@@ -29,7 +29,8 @@ _NOTHING = "no-verdict"
 
 def perform(arguments: Arguments) -> int:
     """Run the command that was asked for; returns the exit code."""
-    if "jobs" in arguments:  # as every command that compiles has it
+    # Every command that compiles has --jobs; `plan` has it and compiles nothing.
+    if "jobs" in arguments and getattr(arguments, "compiles", True):
         require_no_token(os.environ)
     sweep_temporary()
     ask_for(vars(arguments))

@@ -18,7 +18,8 @@ _LOADS = (
 # Byte code beside the bindings is neither read nor written: anybody who ran a compiler
 # may have written it.
 NO_BYTE_CODE = ("-B", "-X", f"pycache_prefix={os.devnull}/none")
-_PYTHONS = [f"python3.{minor}" for minor in range(9, 20)]
+# The program that reads IR needs Python 3.10, as this one does.
+_PYTHONS = [f"python3.{minor}" for minor in range(10, 20)]
 
 
 def interpreter(root: Path, cancel: Cancel) -> str | None:

@@ -109,9 +109,9 @@ _TRIPLE = (  # of WebAssembly: linked by a program of this machine
     "--iree-llvmcpu-target-triple"
 )
 _EMBEDDED = "--iree-llvmcpu-link-embedded"
-_OFF = ("false", "0", "FALSE", "False")
+OFF = ("false", "0", "FALSE", "False")
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.xXa-fA-F]*")
-_TRUTHS = ("", "true", "TRUE", "True", *_OFF)
+_TRUTHS = ("", "true", "TRUE", "True", *OFF)
 
 
 def kind_of(flag: str) -> Kind:
@@ -123,7 +123,7 @@ def kind_of(flag: str) -> Kind:
     option, equals, value = flag.partition("=")
     if option in PATH_OPTIONS or option in IMPORT_PATH_OPTIONS:
         return "paths"
-    is_off = value in _OFF
+    is_off = value in OFF
     if option == _EMBEDDED:
         if is_off:
             return "unknown"

@@ -14,11 +14,13 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from bot.compiler.bindings_python import NO_BYTE_CODE
 from bot.compiler.compiler import Session
 from bot.compiler.diagnostics import failure, trim
 from bot.compiler.toolchain import Toolchain
-from bot.core.planned import Model
+from bot.core.planned import Model, PlannedCell
 from bot.core.snapshot import Failure
 from bot.core.this_machine import here
 from bot.system.processes import run
@@ -36,16 +38,34 @@ _MACHINES = re.compile(
 
 @cache
 def importer_version(model: Model) -> str:
-    """Return what the import of a model depends on beside the compiler.
+    """Return what the import of a model by this Python depends on beside the compiler.
 
-    It is the package and the options; empty for MLIR.
+    It is the version of the package onnx, and the options; empty for MLIR.
     """
     if not model.path.endswith(".onnx"):
         return ""
     try:
-        return " ".join(("onnx", version("onnx"), *model.import_flags))
+        package = version("onnx")
     except PackageNotFoundError:
-        return "no onnx"
+        package = "none"
+    return " ".join(("onnx", package, *model.import_flags))
+
+
+def with_known_importer(
+    cells: Sequence[PlannedCell], python: str | None
+) -> tuple[PlannedCell, ...]:
+    """Return the builds; those that another Python imports are not cached.
+
+    That Python has a package onnx of its own, of which the key of a build has no version.
+    """
+    result = []
+    for cell in cells:
+        if python != sys.executable and cell.model.path.endswith(".onnx"):
+            reason = f"{python or 'another Python'} has an onnx package of its own"
+            result.append(replace(cell, unlisted=cell.unlisted or reason))
+        else:
+            result.append(cell)
+    return tuple(result)
 
 
 def lfs_pointer(path: Path) -> Failure | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from bot.compiler.file_options import OFF
 from bot.core.planned import LIBRARY_PATH_OPTION
 
 _LINK_STATIC = "--iree-llvmcpu-link-static"
@@ -17,14 +18,14 @@ def library_path(argv: Sequence[str], directory: Path) -> Path | None:
     """Return where a compile in `directory` writes its static library.
 
     None if its flags ask for none. The compiler gives any path the suffix `.o`. It
-    writes no library if it links embedded libraries.
+    fails if embedded libraries are linked at the same time.
     """
     is_static = False
     name = ""
     for flag in argv:
         option, _, value = flag.partition("=")
         if option == _LINK_STATIC:
-            is_static = True
+            is_static = value not in OFF
         elif option == LIBRARY_PATH_OPTION:
             name = value
     if not is_static:

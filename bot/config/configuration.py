@@ -132,8 +132,8 @@ class CompilerKeys(Keys, frozen=True):
         find_links: Where pip also looks for wheels, such as nightly releases: one HTTPS page, one
             directory relative to this file, or a list of them. An address must not contain a login.
         repository: Owner and name of the compiler's GitHub repository. The bot looks there for
-            commits that may be a root cause. An empty value turns that off. Defaults to
-            iree-org/iree.
+            commits that may be a root cause. An empty value turns that off. Only for kind iree.
+            Defaults to iree-org/iree.
     """
 
     keywords: ClassVar[Plain] = {
@@ -795,6 +795,13 @@ def _check_command(file: YamlFile, configuration: Configuration) -> None:
         require_fit_for_iree(file, ("flags",), configuration.flags)
         require_fit_for_iree(file, ("import_flags",), configuration.import_flags)
         return
+    named = file.data.get("compiler", {})
+    if isinstance(named, Mapping) and named.get("repository"):
+        raise file.error(
+            ("compiler", "repository"),
+            "is only for IREE: the commits of a command are not looked up",
+            "remove the key",
+        )
     if configuration.compiler.requirements and not configuration.compiler.package:
         message = "pins a package, but this compiler is not a package"
         raise file.error(

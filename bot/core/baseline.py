@@ -33,8 +33,8 @@ class Entry(Small, frozen=True, order=True):
 def kept(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot as a baseline stores it.
 
-    It lacks the texts of what keeps the members of families apart. Reports show these
-    only for the head.
+    It lacks all ladders, all traces that are not whole, and the texts of what keeps the
+    members of families apart. Reports show these only for the head.
     """
     cells = []
     for cell in snapshot.cells:

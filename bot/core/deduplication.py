@@ -66,12 +66,13 @@ def deduplication_of(
     for metric, value in ((REGIONS, regions), (EXECUTABLES, executables)):
         if value is None and not reason:
             reason = cell.reasons.get(metric, "not in the snapshot")
-    if (
-        regions is not None
-        and executables is not None
-        and ends(executables)[1] > ends(regions)[0]
-    ):
-        reason = MORE_EXECUTABLES
+    if regions is not None and executables is not None:
+        fewest_executables, most_executables = ends(executables)
+        fewest_regions, most_regions = ends(regions)
+        if fewest_executables > most_regions:
+            reason = MORE_EXECUTABLES
+        elif most_executables > fewest_regions:
+            reason = VARIES
     near_reason = _families_unknown(cell)
     if near_reason:
         near = None

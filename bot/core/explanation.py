@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from bot.core.program_proof import FORMS_REGIONS
 from bot.core.proof import UNPROVED, KnobProof, Proof
 from bot.core.record import Amount, Count, Record, Small, Value
 from bot.core.snapshot import CellKey, Dispatch
@@ -82,8 +83,8 @@ class PassChange(Record, frozen=True):
     """The compiler's pass after which a traced dispatch is another one."""
 
     name: str  # its argument (`iree-llvmcpu-peel`, `greedy`)
-    # operation → how many more head has after the pass than base, largest first; at
-    # most PASS_OPERATIONS. It has its types if only those differ.
+    # operation → how many more head has after the pass than base: regions, then the
+    # largest first; at most PASS_OPERATIONS. It has its types if only those differ.
     operations: Mapping[str, Amount]
     more: Amount = 0  # how many operations head has more, of all
     # how many other operations differ in number; None if that is not known
@@ -99,6 +100,8 @@ class PassChange(Record, frozen=True):
 
     def words(self, limit: int) -> str:
         """Return `637 operations more (vector.extract +142, … and 9 more)`."""
+        if not self.operations and self.experiment:
+            return FORMS_REGIONS
         operations = operation_words(self.operations, limit, self.others) or OTHER_TYPES
         if not self.operations or not self.more:
             return operations

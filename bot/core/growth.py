@@ -175,7 +175,8 @@ def _flat(variant: Variant) -> Variant:
 def growths(study: Study, columns: Sequence[str]) -> tuple[DepthGrowth, ...]:
     """Fit each metric of each build over the variants that have a number of layers.
 
-    A build without two such variants is left out.
+    Variants without a sibling of another depth are left out. A build with one measured
+    depth has a reason in place of a fit.
     """
     result = list[DepthGrowth]()
     for group in series(study):

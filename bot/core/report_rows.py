@@ -21,6 +21,7 @@ from bot.core.snapshot import (
     Failure,
     Status,
 )
+from bot.core.trace import REGION
 
 REPORT_SCHEMA = "code-size-report/1"
 
@@ -48,12 +49,13 @@ class DispatchRow(DispatchDelta, frozen=True):
 
     @property
     def delta(self) -> DispatchDelta:
-        """Return the entry point with its pass, the largest change first."""
+        """Return the entry point with its pass: regions, then the largest change first."""
         fields = {name: getattr(self, name) for name in DispatchDelta.__struct_fields__}
         fields["passed"] = None
         if self.pass_name:
             counts = sorted(
-                self.operations.items(), key=lambda item: (-abs(item[1]), item[0])
+                self.operations.items(),
+                key=lambda item: (item[0] != REGION, -abs(item[1]), item[0]),
             )
             fields["passed"] = PassChange(
                 name=self.pass_name,

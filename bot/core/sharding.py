@@ -332,7 +332,7 @@ def _on_no_target(model: str, cells: Sequence[Cell]) -> str:
     for cell in cells:
         if cell.failure:
             lines.append(cell.failure.message.partition("\n")[0])
-        if not cell.failure or cell.failure.stage != NOT_SHIPPED:
+        if not cell.failure or cell.failure.stage not in (NOT_SHIPPED, "read"):
             verb = "compiles"
     if len(set(lines)) > 1:
         where = f"; on {cells[0].key.target}"

@@ -84,7 +84,8 @@ def release_point(line: Line, stored: Sequence[str]) -> Point:
 def window_point(line: Line, stored: Sequence[str], days: int = WINDOW_DAYS) -> Point:
     """Return the newest baseline that is so many days older than the newest one.
 
-    The dates are those of the commits.
+    The dates are those of the commits. The order of the branch decides from the first
+    commit on that is old enough, as dates may be wrong.
     """
     newest = next((sha for sha in stored if sha in line.times), None)
     if newest is None:
@@ -102,7 +103,8 @@ def window_point(line: Line, stored: Sequence[str], days: int = WINDOW_DAYS) -> 
         oldest = [line.times[sha] for sha in stored if sha in line.times]
         age_days = (line.times[newest] - min(oldest)) // DAY_SECONDS
         return Point("window", reason=_too_short(line, age_days, days))
-    if commit not in line.times:
+    # A date after the window is wrong: a commit that is so old follows in the branch.
+    if line.times.get(commit, begin + 1) > begin:
         return Point(
             "window", commit, f"{days} days or more before the newest baseline"
         )

@@ -14,7 +14,7 @@ from bot.core.explanation import (
     OTHER_TYPES,
     UNKNOWN,
 )
-from bot.core.ladder import PHASE_NAMES, SEVERAL_PHASES, parts_words
+from bot.core.ladder import PHASE_NAMES, PHASE_WORDS, SEVERAL_PHASES, parts_words
 from bot.core.parting import NOT_TRACED
 from bot.core.program_proof import EXPERIMENT_WORDS, FORMS_REGIONS
 from bot.explain.clusters import (
@@ -43,7 +43,10 @@ def described(
     if isinstance(subject, Phases):
         if len(subject.names) == 1:
             return f"{PHASE_NAMES[subject.names[0]]} changed"
-        return f"{SEVERAL_PHASES}: {parts_words(parts)}"
+        amounts = parts_words(parts)
+        if not amounts:  # growth and shrinkage are equal in each phase
+            amounts = ", ".join(PHASE_WORDS[name] for name in subject.names)
+        return f"{SEVERAL_PHASES}: {amounts}"
     if cause == "strategy":
         return _turned_words(subject, traits)
     if cause == "codegen":
@@ -53,7 +56,7 @@ def described(
     first, reason = subject
     if cause == "input":
         if traits[SOURCE_CHANGED]:
-            return f"the source of {first} changed"
+            return f"another file that {first} reads changed"
         if not traits[True]:
             return f"{first} itself changed"
         text = f"the compiler reads the same text of {first} differently"

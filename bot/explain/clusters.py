@@ -17,9 +17,7 @@ from bot.core.snapshot import CellKey
 from bot.explain.carrying import carried_by
 from bot.explain.knobs import turned
 
-SOURCE_CHANGED = (
-    "the model is the same, but another file changed that the command reads"
-)
+SOURCE_CHANGED = "the model is the same, but another file that the build reads changed"
 NOT_BY_VALUES = (
     "a different configuration, but none of its named values makes the change"
 )
@@ -74,7 +72,7 @@ def clustered(
     """
     if isinstance(delta, PartDelta):
         if cause == "input":
-            return (key.model, ""), same_model
+            return (key.model, ""), SOURCE_CHANGED if same_model else False
         return delta.what, None
     if delta.passed is not None:
         return _clustered_by_pass(delta.passed)

@@ -34,6 +34,7 @@ class Compared:
     pairs: Sequence[tuple[Dispatch, Dispatch]]  # entry points that have a partner
     same_model: bool  # True if the model's text is the same on both sides
     same_command: bool  # True if compiler and flags are
+    same_inputs: bool  # True if the other files are that the build reads
     # base_census, head_census: the executables that their sites launch; empty if either
     # program is not known, or if both have the same digests
     base_census: Census
@@ -67,6 +68,8 @@ def compare(
     matches: tuple[Match, ...],
     same_model: bool,
     same_command: bool,
+    *,
+    same_inputs: bool = True,
 ) -> Compared:
     """Count what both sides launch, once for all questions."""
     pairs = list[tuple[Dispatch, Dispatch]]()
@@ -85,6 +88,7 @@ def compare(
         pairs=pairs,
         same_model=same_model,
         same_command=same_command,
+        same_inputs=same_inputs,
         base_census=base_census,
         head_census=head_census,
     )

@@ -37,6 +37,7 @@ def explain(
     head: Cell,
     same_model: bool,
     same_command: bool,
+    same_inputs: bool = True,
     texts: Texts = no_texts,
     places: Sequence[Mapping[str, str]] = ({}, {}),
     base_compiler: str = "",
@@ -50,13 +51,16 @@ def explain(
         head: the cell on head.
         same_model: whether the model's text is the same on both sides.
         same_command: whether compiler and flags are the same.
+        same_inputs: whether the other files that the build reads are the same.
         texts: as `bot.explain.texts` has it.
         places: entry point → its component, on base and on head.
         base_compiler: digest of the compiler that head's ladders must be against.
     """
     sides = index_both(base, head)
     matches = match_sides(*sides)
-    compared = compare(*sides, matches, same_model, same_command)
+    compared = compare(
+        *sides, matches, same_model, same_command, same_inputs=same_inputs
+    )
     cause = cause_of(compared)
     counts = Counter[str]()
     changed = list[Match]()
@@ -134,7 +138,7 @@ def explanations(
     A cell that fails needs no explanation: it has the compiler's message. `texts`: as
     `bot.explain.texts` has it.
     """
-    same = base.models.keys() - changed_models(base, head)
+    same = base.models.keys() - edited_models(base, head)
     one_compiler = base.compiler.digest == head.compiler.digest
     result = {}
     for delta in deltas:
@@ -147,7 +151,7 @@ def explanations(
         if delta.state in ("same", "unmeasured") or not delta.explainable:
             continue
         same_inputs = base_cell.inputs == head_cell.inputs
-        same_model = delta.key.model in same and same_inputs
+        same_model = delta.key.model in same
         names = naming(base_cell, head_cell, sections)
         same_command = one_compiler and base_cell.command == head_cell.command
         places = [where(cell.program, names) for cell in (base_cell, head_cell)]
@@ -156,6 +160,7 @@ def explanations(
             head=head_cell,
             same_model=same_model,
             same_command=same_command,
+            same_inputs=same_inputs,
             texts=texts,
             places=places,
             base_compiler=base.compiler.digest,
@@ -168,15 +173,20 @@ def explanations(
             explanation,
             base=base_cell,
             head=head_cell,
-            only_model=not same_model and same_command,
+            only_model=not (same_model and same_inputs) and same_command,
         )
     return result
 
 
-def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
-    """Return the models whose text or other input file differs between the sides."""
-    changed = set(changed_inputs(base, head))
+def edited_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
+    """Return the models whose text differs between the sides."""
+    edited = set()
     for name in {*base.models, *head.models}:
         if base.models.get(name) != head.models.get(name):
-            changed.add(name)
-    return frozenset(changed)
+            edited.add(name)
+    return frozenset(edited)
+
+
+def changed_models(base: Snapshot, head: Snapshot) -> frozenset[str]:
+    """Return the models whose text or other input file differs between the sides."""
+    return edited_models(base, head) | changed_inputs(base, head)

@@ -15,7 +15,6 @@ from bot.core.program import Program, Source
 from bot.core.reading import ExecutableFacts, ProgramFacts, SourceText
 
 _NAMES = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(%[A-Za-z0-9_$.-]+(?:#[0-9]+)?)')
-_PACK = re.compile(r"^%:([0-9]{1,4}) = ")
 _NO_OPERANDS = " : () -> "
 _DYNAMIC = "-9223372036854775808"  # ShapedType::kDynamic
 _SHAPE = re.compile(r"\b(tensor|vector|memref)<((?:(?:[0-9]+|\?)x)+)")
@@ -59,10 +58,7 @@ class _Line(NamedTuple):
 
     text: str  # with `%` for every name of a value
     names: tuple[str, ...]  # those names, in order
-    # how many of them the line defines; `results` how many values (a pack `%0:2` is one
-    # name)
-    defined: int
-    results: int
+    defined: int  # how many of them the line defines; a pack `%0:2` is one name
     operation: str  # its name; empty for a block header or the line that closes regions
 
 
@@ -74,20 +70,15 @@ def _lines(generic: str) -> Iterator[_Line]:
         else:
             text = line
         if text.startswith("^"):
-            yield _Line(
-                text=text, names=names, defined=len(names), results=0, operation=""
-            )
+            yield _Line(text=text, names=names, defined=len(names), operation="")
         elif text.startswith("}"):
-            yield _Line(text=text, names=names, defined=0, results=0, operation="")
+            yield _Line(text=text, names=names, defined=0, operation="")
         else:
             head, _, tail = text.partition('"')
-            pack = _PACK.match(head)
-            results = int(pack[1]) if pack else head.count("%")
             yield _Line(
                 text=text,
                 names=names,
-                defined=1 if pack else results,
-                results=results,
+                defined=head.count("%"),
                 operation=tail.partition('"')[0],
             )
 
@@ -124,7 +115,7 @@ def _structure(lines: Iterable[_Line]) -> Iterator[str]:
         yield _without_shapes(
             _ARRAY.sub(_array_kind, line.text) if "static_" in line.text else line.text
         )
-        for name in line.names[: max(line.defined, line.results)]:
+        for name in line.names[: line.defined]:
             numbers[name] = len(numbers)
             constants.pop(name, None)
         for name in line.names:

@@ -90,7 +90,7 @@ def _change(base: tuple[str, ...], head: tuple[str, ...]) -> str:
     gone = Counter(base) - Counter(head)
     come = Counter(head) - Counter(base)
     # other configurations have it, too, or no longer
-    if base and head and not (gone and come):
+    if base and head and bool(gone) != bool(come):
         differing = gone or come
         count = differing.total()
         direction = "fewer" if gone else "more"

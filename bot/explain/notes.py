@@ -46,7 +46,9 @@ def note_of(
     compared = facts.compared
     if delta.cause == "packaging":
         return SAME_CODE
-    if delta.cause == "input" and is_opaque(compared.head):
+    if delta.cause == "input" and (
+        is_opaque(compared.head) or not compared.same_inputs
+    ):
         if compared.same_model:
             return SOURCE_CHANGED
         return ""

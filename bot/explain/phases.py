@@ -96,6 +96,8 @@ def _input(compared: Compared) -> Cause | None:
         return None
     if not compared.same_model:
         return Cause("input", "input", "the model itself changed")
+    if not compared.same_inputs:
+        return Cause("input", "input", SOURCE_CHANGED)
     if compared.sources_differ:
         return Cause(
             "input", "input", "the compiler reads the same model text differently"
@@ -107,7 +109,9 @@ def source_changed(compared: Compared) -> bool | None:
     """Return whether a file that a command compiler reads differs; None if unknown."""
     if not (is_opaque(compared.base) and is_opaque(compared.head)):
         return None
-    if not compared.same_model or _phase_differs(compared, "input"):
+    if not compared.same_model or not compared.same_inputs:
+        return True
+    if _phase_differs(compared, "input"):
         return True
     return _phase_differs(compared, SOURCES)
 

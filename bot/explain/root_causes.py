@@ -38,12 +38,12 @@ _NO_DISPATCH = "it is no dispatch's code"
 def root_causes(
     deltas: Sequence[CellDelta],
     explanations: Mapping[CellKey, Explanation],
-    changed_models: Collection[str] = (),
+    edited: Collection[str] = (),
     backends: Mapping[str, str] | None = None,
 ) -> tuple[RootCause, ...]:
     """Return the root causes of the changes of all cells, largest total change first.
 
-    `changed_models`: models whose text differs between the sides; `backends`: target →
+    `edited`: models whose text differs between the sides; `backends`: target →
     its backend: a knob of one is not that of another.
     """
     backends = backends or {}
@@ -52,7 +52,7 @@ def root_causes(
     by_knobs = dict[str, dict[Any, list[Member]]]()
     whole_bytes = 0
     for key in sorted(explanations):
-        same_model = key.model not in changed_models
+        same_model = key.model not in edited
         for cause, delta, change_bytes in _moved(explanations[key]):
             subject, trait = clustered(key, cause, delta, same_model)
             if cause == "strategy" and not isinstance(delta, PartDelta):

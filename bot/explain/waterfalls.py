@@ -60,8 +60,8 @@ def headlined(
     changed, the cell keeps the cause of the first phase that differs. If its size is
     not known on both sides, it has no waterfall.
 
-    `only_model`: only the model's text differs between the sides, so that it causes all
-    bytes that are no code.
+    `only_model`: only the model, or another file that the build reads, differs between
+    the sides, so that it causes all bytes that are no code.
     """
     base_bytes = base.value("artifact_bytes")
     head_bytes = head.value("artifact_bytes")
@@ -113,11 +113,12 @@ def _headline(fallen: Explanation, explanation: Explanation) -> tuple[str | None
         if explanation.cause is None:
             return None, explanation.why
         return None, f"{largest[0]} could not be separated"
-    if cause not in _COUNTED:
-        return cause, _parts_of(cause, fallen.parts)
-    if cause == explanation.cause:
+    if cause in _COUNTED and cause == explanation.cause:
         return cause, explanation.why
-    return cause, _counted_words(cause, fallen)
+    has_dispatch = any(dispatch.cause == cause for dispatch in fallen.dispatches)
+    if cause in _COUNTED and has_dispatch:
+        return cause, _counted_words(cause, fallen)
+    return cause, _parts_of(cause, fallen.parts)
 
 
 def _counted_words(cause: str, explanation: Explanation) -> str:

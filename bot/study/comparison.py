@@ -20,7 +20,7 @@ from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
 from bot.core.snapshot import CellKey, Snapshot
 from bot.errors import NoVerdict
-from bot.explain.explanations import changed_models, explanations
+from bot.explain.explanations import edited_models, explanations
 from bot.explain.root_causes import root_causes
 from bot.explain.texts import Texts, no_texts
 from bot.explain.whole_models import model_edits
@@ -57,7 +57,7 @@ def reported(
         root_causes=root_causes(
             deltas,
             explanations=causes,
-            changed_models=changed_models(base, head),
+            edited=edited_models(base, head),
             backends=backends_of(base.targets, head.targets),
         ),
         edits=model_edits(base, head, config.components),

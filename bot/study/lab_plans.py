@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from msgspec import structs
 
 from bot.compiler.iree import in_its_words, toolchain_of, unknown_to_all
+from bot.compiler.release_flags import for_release
 from bot.config.targets import merged
 from bot.core.lab import Experiment
 from bot.core.planned import Model, Target, kept, select, short_names
@@ -71,14 +71,15 @@ def planned_variant(
     compiler = work.compiler(variant.spec or work.request.specs["head"])
     toolchain = toolchain_of(compiler)
     if variant.targets is not None:
-        targets = _targets_of(variant.targets, targets)
+        backends = {target.name: target.backend for target in work.config.targets}
+        short = short_names(list(backends), backends)
+        targets = _targets_of(variant.targets, targets, short)
     own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
     chosen = models_of(variant, models=models, toolchain=toolchain, work=work)
     variant = structs.replace(variant, models=chosen.files)
-    cells = in_its_words(
-        toolchain, plan_cells(chosen.models, targets, own_flags), work.cancel
-    )
-    cells = work.with_inputs(cells)
+    planned = plan_cells(chosen.models, targets, own_flags)
+    cells = in_its_words(toolchain, for_release(compiler.info, planned), work.cancel)
+    cells = work.with_inputs(cells, compiler)
     if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
         reason = f"IREE {toolchain.info.version} does not know the option {unknown}"
         variant = structs.replace(variant, reason=reason)
@@ -92,22 +93,30 @@ def planned_variant(
 
 
 def _targets_of(
-    flags_of_globs: Mapping[str, Sequence[str]], targets: Sequence[Target]
+    flags_of_globs: Mapping[str, Sequence[str]],
+    targets: Sequence[Target],
+    short: Mapping[str, str],
 ) -> tuple[Target, ...]:
     """Return the targets of a variant, with the extra flags that it has there.
 
-    `flags_of_globs`: glob of targets → their flags.
+    `flags_of_globs`: glob of targets → their flags; `short`: name → short name, which a
+    glob may match, too.
     """
     chosen = []
     for target in targets:
         more_flags: list[str] = []
         is_chosen = False
         for glob, flags in flags_of_globs.items():
-            if fnmatchcase(target.name, glob):
+            if kept([target.name], [glob], short):
                 is_chosen = True
                 more_flags += flags
         if is_chosen:
+            releases = [
+                (release, merged(flags, more_flags))
+                for release, flags in target.releases
+            ]
+            flags = merged(target.flags, more_flags)
             chosen.append(
-                structs.replace(target, flags=merged(target.flags, more_flags))
+                structs.replace(target, flags=flags, releases=tuple(releases))
             )
     return tuple(chosen)

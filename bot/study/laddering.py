@@ -24,7 +24,7 @@ from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.stored_ir import BaseIr
 from bot.core.this_machine import is_local
 from bot.explain.carrying import fitting_ladder
-from bot.explain.explanations import changed_models, explanations
+from bot.explain.explanations import edited_models, explanations
 from bot.explain.root_causes import root_causes
 from bot.show.filters import plural
 from bot.study.changed_dispatches import Moved
@@ -345,7 +345,7 @@ def laddered(
         deltas=deltas,
         sections=work.config.components,
     )
-    roots = root_causes(deltas, causes, changed_models(sides["base"], sides["head"]))
+    roots = root_causes(deltas, causes, edited_models(sides["base"], sides["head"]))
     verdict = judge(deltas, work.config.thresholds, work.config.states)
     failing = {finding.key for finding in verdict.failing}
     costs = LadderCosts(backends_of(sides["base"].targets, sides["head"].targets))

@@ -17,6 +17,7 @@ from bot.compiler import inputs
 from bot.compiler.cell_cache import CellCache, TextStore
 from bot.compiler.command import command_compiler
 from bot.compiler.compiler import Compiler, Session
+from bot.compiler.importing import with_known_importer
 from bot.compiler.inputs import not_cached
 from bot.compiler.iree import Iree
 from bot.compiler.measuring_code import remember_digest_in
@@ -222,19 +223,27 @@ class Work:
         with work.commit.named() if work.commit else nullcontext():
             return work._prepared(side, sought)
 
-    def with_inputs(self, cells: Sequence[PlannedCell]) -> tuple[PlannedCell, ...]:
-        """Return the builds with the files that each reads beside its model."""
+    def with_inputs(
+        self, cells: Sequence[PlannedCell], compiler: Compiler | None = None
+    ) -> tuple[PlannedCell, ...]:
+        """Return the builds with the files that each reads beside its model.
+
+        `compiler`: None if it is not here.
+        """
         if self.config.command:
             return tuple(cells)  # a command compiler finds its input files itself
         path = self.request.config
         folder = path.absolute().parent if path else Path.cwd()
-        return inputs.with_inputs(cells, folder, self.repository.top)
+        listed = inputs.with_inputs(cells, folder, self.repository.top)
+        if isinstance(compiler, Iree):
+            return with_known_importer(listed, compiler.toolchain.python)
+        return listed
 
     def _prepared(self, side: str, sought: Sought) -> SidePlan:
         chosen = self.planned()
         compiler = self.compiler(sought)
         cells = compiler.in_its_words(side, chosen.cells, self.cancel)
-        cells = self.with_inputs(cells)
+        cells = self.with_inputs(cells, compiler)
         for line in not_cached(cells):
             self.show.say(line)
         return SidePlan(

@@ -439,6 +439,7 @@ def test_sides_are_named_by_place_or_by_option(bench: Bench) -> None:
     for sides in (
         ("base.json", "head.json", "--out", "one"),
         ("base.json", "--out", "one", "head.json"),
+        ("base.json", "--out", "one", "--", "head.json"),
     ):
         assert bench.run("compare", *sides) == by_option
     assert (

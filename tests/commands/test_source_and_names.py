@@ -71,7 +71,9 @@ def test_a_changed_header_is_a_changed_source(tmp_path: Path) -> None:
     [root] = [
         root for root in report(tmp_path)["root_causes"] if root["cause"] == "input"
     ]
-    assert root["what"] == "lib itself changed"
+    assert root["what"] == "another file that lib reads changed"
+    [dispatch] = cell["dispatches"]
+    assert dispatch["note"].endswith("another file that the build reads changed")
     assert "same source" not in printed + (tmp_path / "out/comment.md").read_text()
 
 

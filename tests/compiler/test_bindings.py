@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -16,8 +17,10 @@ from pathlib import Path
 import needs
 import pytest
 from fake_compiler import install, is_alive, wait_until
+from places import ROOT
 from replacing import replace
 
+from bot.compiler import bindings_python
 from bot.compiler.bindings import Bindings
 from bot.compiler.compiler import Session
 from bot.compiler.importing import Importer
@@ -325,6 +328,13 @@ def test_what_the_machine_refuses_is_not_the_models_fault(
 
 
 @pytest.mark.slow
+def test_no_python_reads_ir_that_is_too_old_for_the_program() -> None:
+    requirement = re.search(
+        r'^requires-python = ">=(.+)"', (ROOT / "pyproject.toml").read_text(), re.M
+    )
+    assert requirement and f"python{requirement[1]}" == bindings_python._PYTHONS[0]
+
+
 def test_an_interpreter_of_the_wheel_s_tag_reads_its_ir(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -310,6 +310,10 @@ models: ['*']
 targets: {a: {}}
 ! 2: compiler.metrics.peak.rule: 'code size' is for another unit: '4KiB' is not a count (name another rule, or write
 ! one)
+compiler: {kind: command, run: [x], artifacts: [y], repository: a/b}
+models: ['*']
+targets: {a: {}}
+! 2: compiler.repository: is only for IREE: the commits of a command are not looked up (remove the key)
 compiler: {metrics: {peak: {unit: bytes}}}
 ! 2: compiler.metrics: is only for a command compiler (add kind: command, or remove the key)
 baseline: {store: branch}

@@ -10,12 +10,35 @@ from golden_files import check_golden
 from json_texts import report_to_json
 from replacing import replace
 
+from bot.core.explanation import PassChange
 from bot.core.metrics import METRIC_IDS
 from bot.core.policy import judge
+from bot.core.program_proof import FORMS_REGIONS
 from bot.core.report import Baseline
-from bot.core.report_rows import REPORT_SCHEMA
+from bot.core.report_rows import REPORT_SCHEMA, DispatchRow
 from bot.core.rules import Amount, LevelSpec, Ratio, Rule
 from bot.core.snapshot import ModelEdit
+from bot.core.trace import REGION
+
+
+def test_regions_stay_the_first_operation_of_a_pass() -> None:
+    row = DispatchRow(
+        None,
+        None,
+        "added",
+        "fusion",
+        pass_name="form-regions",
+        operations={"linalg.generic": -5, REGION: 1, "tensor.pad": 2},
+    )
+    passed = row.delta.passed
+    assert passed is not None
+    assert list(passed.operations) == [REGION, "linalg.generic", "tensor.pad"]
+    assert passed.words(1).startswith(f"{REGION} +1")
+
+
+def test_a_pass_that_an_experiment_names_forms_regions_also_without_a_row() -> None:
+    passed = PassChange("form-regions", {}, experiment="proved")
+    assert passed.words(3) == FORMS_REGIONS
 
 
 def test_report_json_is_the_golden_file_and_has_all_keys() -> None:

@@ -533,6 +533,10 @@ def test_a_model_that_compiles_nowhere_gets_one_line_with_its_first_diagnostic()
         assert unmeasured_models(replace(RUN, cells=(wordless,)), NONE) == (
             "a compiles on no target: ",
         )
+    unread = Cell("a", "vmvx", "failed", failure=Failure("read", "too large"))
+    assert unmeasured_models(replace(RUN, cells=(unread,)), NONE) == (
+        "a is measured on no target: too large",
+    )
     unsupported = plain_snapshot(("a", "vmvx-inline", "unsupported"))
     assert (
         unmeasured_models(RUN, NONE)

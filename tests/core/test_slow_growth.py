@@ -51,7 +51,11 @@ def test_a_commit_with_a_date_out_of_order_is_no_shorter_way_into_the_past() -> 
     """Clocks of people differ: the order of the branch decides, from the first commit that is old enough."""
     branch = line(0, 120, 3, 91, 200)
     assert window_point(branch, COMMITS).sha == SECOND
-    assert window_point(branch, (NEWEST, THIRD, FOURTH, OLDEST)).sha == THIRD
+    point = window_point(branch, (NEWEST, THIRD, FOURTH, OLDEST))
+    assert (point.sha, point.what) == (
+        THIRD,
+        "90 days or more before the newest baseline",
+    ), "not 3 days, which its date says"
 
 
 def test_a_release_without_a_baseline_takes_the_nearest_one_before_it() -> None:

@@ -63,6 +63,13 @@ def test_no_child_gets_a_token_of_github_not_even_one_that_is_handed_on(
     assert "sesame" not in str(scrubbed_environment(SECRETS))
 
 
+def test_a_plan_compiles_nothing_and_may_see_a_token(tmp_path: Path) -> None:
+    variables = {"GITHUB_ACTIONS": "true", "GITHUB_TOKEN": "ghs_sesame"}
+    arguments = ("plan", "--shards", "2", "--config", "quick")
+    code, printed = at_a_shell(tmp_path, *arguments, **variables)
+    assert code == 0 and "sesame" not in printed, printed
+
+
 @pytest.mark.parametrize("command", COMPILING)
 @pytest.mark.parametrize("name", ["GITHUB_TOKEN", "GH_TOKEN"])
 def test_a_command_that_compiles_on_github_actions_refuses_a_token(

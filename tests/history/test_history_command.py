@@ -296,6 +296,16 @@ TARGETS = """
             5,
             "history.json: nothing was measured (",
         ),
+        (
+            ["--store", "--flags=--iree-x"],
+            2,
+            "--flags: stored baselines are not compiled (use it with --releases)",
+        ),
+        (
+            ["--releases", "3.8.0", "--last", "2"],
+            2,
+            "--last: releases are named one by one (use it with --store",
+        ),
         (["--store", "nowhere"], 2, "no baseline of report 'default' is stored"),
         (["--store", "data-branch"], 2, "git"),
     ],

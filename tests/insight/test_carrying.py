@@ -6,6 +6,7 @@ The sizes are those of real dispatches from 3.10.0 to 3.13.0.
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 from matched_cells import KEY, Row, made
@@ -22,7 +23,8 @@ from bot.core.snapshot_json import from_json, snapshot_lines
 from bot.core.trace import LLVM
 from bot.errors import InputError
 from bot.explain.carrying import OTHER_SOURCE, claim_of
-from bot.explain.clusters import NOT_BY_VALUES
+from bot.explain.cause_words import described
+from bot.explain.clusters import NOT_BY_VALUES, Phases
 from bot.explain.explanations import explanations
 from bot.explain.root_causes import root_causes
 
@@ -152,6 +154,12 @@ def test_a_mixture_has_no_single_name() -> None:
     )
     assert root.parts == {"mlir": -1112, "code_generator": 2708}
     assert root.proof.status == PARTLY
+
+
+def test_phases_whose_parts_cancel_out_are_named_without_numbers() -> None:
+    phases = Phases(("mlir", "code_generator"))
+    words = described("codegen", phases, Counter(), {})
+    assert words == "several phases: MLIR code generation, code generator"
 
 
 def test_a_pass_of_llvm_is_not_named_where_its_code_generator_carries_most() -> None:

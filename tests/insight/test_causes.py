@@ -535,6 +535,19 @@ def test_the_component_is_asked_of_the_side_that_has_it() -> None:
     } == {UNATTRIBUTED}
 
 
+def test_another_file_that_the_build_reads_is_not_an_edit_of_the_model() -> None:
+    base = made(Row("s0"))
+    head = replace(made(Row("s1")), artifact_digest="b")
+    head = replace(head, program=replace(head.program, phases=OTHER_INPUT))
+    explanation = explain(base, head, True, True, same_inputs=False)
+    assert explanation.cause == "input"
+    assert explanation.why == (
+        "the model is the same, but another file that the build reads changed"
+    )
+    edited = explain(base, head, False, True, same_inputs=False)
+    assert edited.why == "the model itself changed"
+
+
 def test_of_unknown_code_nothing_is_said_where_all_else_is_the_same() -> None:
     row = Row("s0", code=None)
     assert _told(made(row), made(row)).unchanged == 1

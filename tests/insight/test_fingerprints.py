@@ -46,6 +46,21 @@ def test_names_and_ordinals_never_matter_and_any_text_has_digests(
     assert digests(odd) == digests(odd)
 
 
+PACK = """
+%0 = "arith.constant"() <{value = 1 : i32}> : () -> i32
+%1 = "arith.constant"() <{value = 1 : i32}> : () -> i32
+%2:2 = "linalg.generic"(%arg0, %arg0, %0) : (f32, f32, i32) -> (f32, f32)
+"x.y"(%2#0, %0) : (f32, i32) -> ()
+"""
+
+
+def test_operands_of_an_operation_with_several_results_are_not_its_results() -> None:
+    other_operand = PACK.replace("(%arg0, %arg0,", "(%arg0, %arg1,")
+    assert digests(PACK).structure != digests(other_operand).structure
+    equal_constant = PACK.replace("(%2#0, %0)", "(%2#0, %1)")
+    assert digests(PACK).structure == digests(equal_constant).structure
+
+
 def test_values_shapes_and_offsets_change_the_source_alone_and_other_wiring_the_structure() -> (
     None
 ):

@@ -360,6 +360,15 @@ def test_it_sums_to_the_artifacts_change_and_swapping_the_sides_negates(
     assert _headlined([], head, head).waterfall == {}
 
 
+def test_of_an_edited_model_that_was_not_read_the_parts_are_named() -> None:
+    base = made_of({"executables/text": 100, "constants": 1000}, row("a", 100))
+    head = made_of({"executables/text": 100, "constants": 5096}, row("a", 100))
+    unread = Explanation(None, None, "the program's IR was not read on head")
+    result = headlined(unread, base, head, only_model=True)
+    assert (result.cause, result.waterfall) == ("input", {"input": 4096})
+    assert result.why.endswith(" +4,096 B") and "dispatches have" not in result.why
+
+
 def test_symbol_tables_and_code_are_told_apart() -> None:
     grown = DispatchDelta(
         row("conv", 1000), row("conv", 6164), "same-source", "strategy"

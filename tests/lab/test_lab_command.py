@@ -132,6 +132,35 @@ def test_every_variant_is_measured_on_the_targets_that_have_it(
     assert not [call for call in fake.calls("direct") if "--odd" in call["argv"]]
 
 
+RANGES = """\
+schema: code-size-config/1
+models: ['*.mlir']
+targets:
+  llvm-cpu-x86_64: {extends: llvm-cpu-x86_64, flags: [--usual], releases: {"<99": [--old]}}
+"""
+ON_A_TARGET = """\
+schema: code-size-experiments/1
+experiments:
+  ranges:
+    question: Which flags?
+    columns: [artifact_bytes]
+    variants: {plain: {}, more: {targets: {x86_64: [--more]}}}
+"""
+
+
+def test_flags_of_a_range_of_releases_and_short_names_of_targets_hold_here_too(
+    home: Path, run_lab: Asked
+) -> None:
+    compiler(home)
+    (home / "c.yml").write_text(RANGES, encoding="utf-8")
+    (home / "e.yml").write_text(ON_A_TARGET, encoding="utf-8")
+    code, _, err = run_lab("ranges", "--model", "alpha")
+    assert code == 0, err
+    commands = {cell.variant: cell.command for cell in result(home).cells}
+    assert "--old" in commands["plain"] and "--usual" not in commands["plain"]
+    assert "--old" in commands["more"] and "--more" in commands["more"]
+
+
 def test_the_printed_command_has_the_flags_of_the_compile(
     home: Path, run_lab: Asked
 ) -> None:

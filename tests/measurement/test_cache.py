@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -249,6 +250,33 @@ def test_a_key_has_what_imports_the_model_and_the_processor_where_code_is_for_it
             False,
         ]
     importing.importer_version.cache_clear()
+
+
+def test_a_key_has_the_options_of_the_import_also_without_the_package(
+    tmp_path: Path,
+) -> None:
+    def missing(_: str) -> str:
+        raise PackageNotFoundError
+
+    [mlir] = cells_of(tmp_path, ["m"], [X86])
+    onnx = replace(mlir, model=replace(mlir.model, path="m.onnx"))
+    flags = ("--opset-version=17",)
+    other = replace(onnx, model=replace(onnx.model, import_flags=flags))
+    importing.importer_version.cache_clear()
+    with patch("bot.compiler.importing.version", missing):
+        assert cell_key("digest", onnx) != cell_key("digest", other)
+    importing.importer_version.cache_clear()
+
+
+def test_what_another_python_imports_is_not_cached(tmp_path: Path) -> None:
+    [mlir] = cells_of(tmp_path, ["m"], [X86])
+    onnx = replace(mlir, model=replace(mlir.model, path="m.onnx"))
+    own = importing.with_known_importer((mlir, onnx), sys.executable)
+    foreign = importing.with_known_importer((mlir, onnx), "/opt/python3.10")
+    assert own == (mlir, onnx)
+    assert foreign[0] == mlir
+    assert foreign[1].unlisted == "/opt/python3.10 has an onnx package of its own"
+    assert cell_key("digest", foreign[1]) == ""
 
 
 # What cannot be trusted is absent

@@ -11,7 +11,9 @@ import report_factory as make
 from page_tables import rows_below
 from replacing import replace
 
+from bot.core.deduplication import MORE_EXECUTABLES, VARIES, deduplication_of
 from bot.core.program import Family, Program
+from bot.core.record import Spread
 from bot.core.report import Report
 from bot.core.snapshot import Cell, CellKey, CompileOutcome, Dispatch, Snapshot
 from bot.show.comment import render_comment, render_summary
@@ -158,6 +160,14 @@ def test_more_executables_than_regions_have_no_share(tmp_path: Path) -> None:
     assert "more executables than dispatch regions" in (
         tmp_path / "summary.md"
     ).read_text(encoding="utf-8")
+
+
+def test_ranges_that_overlap_do_not_say_that_there_are_more_executables() -> None:
+    cell = make.snapshot("1").cells[0]
+    overlapping = deduplication_of(cell, Spread(10, 12), Spread(9, 11), varies=True)
+    assert overlapping.reason == VARIES
+    apart = deduplication_of(cell, 4, Spread(5, 6), varies=True)
+    assert apart.reason == MORE_EXECUTABLES
 
 
 ENTRIES = (("a", 10), ("a", 5), ("b", 40), ("c", 7), ("d", 9), ("e", 100))
