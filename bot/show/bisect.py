@@ -50,9 +50,8 @@ def _found(result: Bisection) -> Iterator[Block]:
     """Yield the first bad candidate, or those that it can be, and the last good one."""
     first_bad = clean(result.first_bad)
     last_good = clean(result.last_good)
-    looks = (
-        f"({len(result.looks)} of {plural(result.candidates, 'candidate')} measured)"
-    )
+    measured = [look for look in result.looks if look.values]
+    looks = f"({len(measured)} of {plural(result.candidates, 'candidate')} measured)"
     if not result.could_be:
         yield Sentence((strong(f"first bad: {first_bad} {looks}"),))
         yield Sentence(f"last good: {last_good}, the candidate before it")

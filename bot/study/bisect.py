@@ -71,7 +71,7 @@ def bisect(
     for place in (0, last):
         search.judge(place)
     step = bracket(len(specs), search.judge)
-    places = dict(zip(SIDES, step, strict=True))
+    places = dict(zip(SIDES, _older_and_newer(search, step), strict=True))
     plans = []
     for side, place in places.items():
         if not is_snapshot(specs[place]):
@@ -91,16 +91,20 @@ def _require_value(end: str, name: str, values: Sequence[int], reason: str) -> N
         )
 
 
+def _older_and_newer(search: Search, step: Bracket) -> tuple[int, int]:
+    """Return the places of base and head: the older of the two candidates is the base."""
+    good, bad = step
+    if search.backward:
+        return bad, good
+    return good, bad
+
+
 def _result(search: Search, step: Bracket, rule: str) -> tuple[Bisection, Report]:
     """Compare the last good candidate with the first bad one."""
     key = search.key
     work = search.work
     good, bad = step
-    older = good
-    newer = bad
-    if search.backward:
-        older = bad
-        newer = good
+    older, newer = _older_and_newer(search, step)
     snapshots_of_sides = {
         "base": search.snapshot(older),
         "head": search.snapshot(newer),

@@ -63,5 +63,5 @@ def limited(
         above = f"above its limit of {human(limit_bytes)}"
         say(
             f"the cache holds {human(held_bytes)}, {above}: all remaining entries were"
-            " used within a day"
+            " used within a day, or cannot be removed"
         )

@@ -134,6 +134,7 @@ def expanded(place: str) -> list[str]:
         snapshots = matched(str(path))
         wheels = [path for path in snapshots if path.match(WHEELS)]
     fitting = _fitting_wheels(wheels)
+    snapshots = [path for path in snapshots if path not in wheels]
     if fitting:
         versions = _ordering(fitting)
         if versions:
@@ -141,6 +142,8 @@ def expanded(place: str) -> list[str]:
         return fitting
     if snapshots:
         return list(map(str, snapshots))
+    if wheels:
+        problem = f"holds no {WHEELS} for this machine"
     meant = meant_spec(place)
     hint = f"did you mean {meant}?" if meant else _AMONG
     raise UsageError(problem, where=place, hint=hint)
@@ -150,7 +153,7 @@ def _fitting_wheels(wheels: Sequence[Path]) -> list[str]:
     """Return the wheel for this machine of each version in each directory."""
     wheels_of_version = dict[tuple[Path, Version], list[Path]]()
     for wheel in wheels:
-        version = _version(str(wheel))
+        version = version_of(str(wheel))
         if version is not None:
             wheels_of_version.setdefault((wheel.parent, version), []).append(wheel)
     fitting = list[str]()
@@ -169,7 +172,7 @@ def _ordering(specs: Sequence[str]) -> dict[str, Version] | None:
     """
     versions = dict[str, Version]()
     for spec in specs:
-        version = _version(spec)
+        version = version_of(spec)
         if version is not None and version.local is None:
             versions[spec] = version
     if len(set(versions.values())) != len(specs):
@@ -177,7 +180,7 @@ def _ordering(specs: Sequence[str]) -> dict[str, Version] | None:
     return versions
 
 
-def _version(spec: str) -> Version | None:
+def version_of(spec: str) -> Version | None:
     """Return the version of a release or a wheel file; None if the name has none."""
     if release := release_in(spec):
         return Version(release)

@@ -180,7 +180,7 @@ def _measured(
     measurement = measure(products)
     unusable = _unusable(result, products, measurement)
     if unusable is not None:
-        return _failed(planned, unusable)
+        return _failed(planned, unusable, lifted=result.refusal is not None)
     reasons = dict(measurement.reasons)
     for name, reason in products.reasons.items():
         if is_local(reason):
@@ -208,14 +208,17 @@ def _measured(
     )
 
 
-def _failed(planned: PlannedCell, failure: Failure) -> Cell:
-    """Return the row of a cell whose artifact cannot be measured."""
+def _failed(planned: PlannedCell, failure: Failure, *, lifted: bool = False) -> Cell:
+    """Return the row of a cell whose artifact cannot be measured.
+
+    `lifted`: the artifact was compiled with the stack limit lifted.
+    """
     return Cell(
         planned.model.name,
         planned.target.name,
         "failed",
         failure=failure,
-        command=planned.command(),
+        command=planned.command(lifted=lifted),
     )
 
 

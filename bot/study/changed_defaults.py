@@ -30,7 +30,7 @@ from bot.show.filters import plural
 from bot.study.changed_dispatches import Moved
 from bot.study.prepare import Work
 from bot.study.program_side import ProgramSide
-from bot.study.proving_defaults import BuildSide, prove_default
+from bot.study.proving_defaults import BuildSide, prove_default, why_set
 from bot.study.side_plan import SidePlan
 from bot.study.tracing import SideTracer, side_tracers
 
@@ -138,7 +138,10 @@ class _Trials:
             target=key.target,
             dispatch=delta.name,
         )
-        if self.compiles + _PROOF_COMPILES > MOST_COMPILES:
+        needed_compiles = _PROOF_COMPILES
+        if change.base is None and change.head in _BOOLEANS:
+            needed_compiles += len(_BOOLEANS)  # to find base's default
+        if self.compiles + needed_compiles > MOST_COMPILES:
             return untried("compile budget used up")
         if delta.base is None or delta.head is None:
             return untried("one side alone has it")
@@ -148,6 +151,8 @@ class _Trials:
             return untried(base)
         if isinstance(head, str):
             return untried(head)
+        if reason := why_set(base, head, change.option):
+            return untried(reason)
         proofs = self._with_base(base, change)
         if isinstance(proofs, str):
             return untried(proofs)

@@ -60,6 +60,7 @@ Later passes are the same for all dispatches of a structure. The passes are prin
 files: the compiler writes standard error unbuffered, in four times the CPU seconds.
 """
 _OUTPUT = "executable"
+_LONGEST_LINE_BYTES = 1 << 16
 _ERROR = re.compile(
     rb"error: |LLVM ERROR|Unknown command line argument|Cannot find option named"
 )
@@ -84,7 +85,8 @@ def trace_commands(command: str, row: Dispatch) -> tuple[str, str]:
     """
     before, fed = _parted(command)
     whole = f"{before} {shlex.join(dump_options(SOURCES, 'sources'))} -o /dev/null{fed}"
-    flags = shlex.split(before[before.index("iree-compile") :])[2:]
+    words = shlex.split(before)
+    flags = words[words.index("iree-compile") + 2 :]
     source = f"sources/*_{shlex.quote(row.executable)}.mlir"
     return (
         whole,
@@ -146,15 +148,20 @@ def printed_passes(
     If nothing is known of the passes, the trace has the reason.
     """
     reader = PassReader(row.name)
+    unfinished = b""
 
     def errors(chunk: bytes) -> bytes:
-        """Return only the lines with errors, and count the others."""
+        """Return only the lines with errors that this chunk ends, and count the others."""
+        nonlocal unfinished
         reader.feed(chunk)
-        lines = []
-        for line in chunk.splitlines(keepends=True):
-            if _ERROR.search(line[:200]):
-                lines.append(line)
-        return b"".join(lines)
+        lines = (unfinished + chunk).splitlines(keepends=True)
+        unfinished = b""
+        if chunk and lines and not lines[-1].endswith(b"\n"):
+            unfinished = lines.pop()
+        if len(unfinished) > _LONGEST_LINE_BYTES:
+            lines.append(unfinished)
+            unfinished = b""
+        return b"".join(line for line in lines if _ERROR.search(line[:200]))
 
     with temporary_directory("trace-", setup.session.scratch) as directory:
         reason = compile_printing(

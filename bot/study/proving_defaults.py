@@ -95,6 +95,14 @@ def base_default(base: BuildSide, change: DefaultChange) -> str | Failure:
     )
 
 
+def why_set(base: BuildSide, head: BuildSide, option: str) -> str:
+    """Return which side's build sets an option itself; empty if none does."""
+    for side, flags in (("base", base.argv), ("head", head.argv)):
+        if any(flag.partition("=")[0] == option for flag in flags):
+            return f"the build on {side} sets {option} itself"
+    return ""
+
+
 def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> KnobProof:
     """Return the proof of one option: head is compiled with base's default."""
     moved_bytes = moved_code_bytes(base.row, head.row)
@@ -105,9 +113,8 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
         return untried(reason)
     if change.head is None:
         return untried(f"head does not report the default of {change.option}")
-    for side, flags in (("base", base.argv), ("head", head.argv)):
-        if any(flag.partition("=")[0] == change.option for flag in flags):
-            return untried(f"the build on {side} sets {change.option} itself")
+    if reason := why_set(base, head, change.option):
+        return untried(reason)
     value = base_default(base, change)
     compiles = 0
     if change.base is None and change.head in _BOOLEANS:

@@ -156,10 +156,10 @@ def proved_pass(programs: Programs, cut: PhaseCut) -> FoundPass:
     phase = _Phase(programs, cut)
     phase.require_own_regions()
     best: FoundPass | None = None
-    tried = list[str]()
+    tried = dict[str, FoundPass | None]()
     for place in phase.suspicious():
-        tried.append(place.name)
         found_pass = phase.tried_in_head(place)
+        tried[place.name] = found_pass
         if found_pass is not None and found_pass.proof.status == PROVED:
             return found_pass
         best = _better(best, found_pass)
@@ -298,11 +298,12 @@ class _Phase:
                 steps.append(_Step(self._head, other_place.head))
         return steps
 
-    def found_by_halves(self, tried: Sequence[str]) -> FoundPass | None:
-        """Return the pass at which base's regions come; None if head alone refutes it.
+    def found_by_halves(self, tried: Mapping[str, FoundPass | None]) -> FoundPass:
+        """Return the pass at which base's regions come.
 
         Args:
-            tried: passes that were tried in head already.
+            tried: pass → the result in head alone, None if that failed; of passes that
+                were tried already.
         """
         cut = self._cut
         low = 0
@@ -328,17 +329,15 @@ class _Phase:
         place = self._places[high - 1]
         restored = differences[low] - differences[high]
         if place.name in tried:
-            in_head = None
+            in_head = tried[place.name]
         else:
             in_head = self.tried_in_head(place)
         if in_head is not None and in_head.proof.restored_regions >= restored:
             return in_head
         reason = "head with base's pass alone does not compile"
         if in_head is not None:
-            reason = (
-                f"head with base's pass alone has {in_head.proof.restored_regions:,} of"
-                " base's regions"
-            )
+            count = max(0, in_head.proof.restored_regions)
+            reason = f"head with base's pass alone has {count:,} of base's regions"
         return FoundPass(
             self._proof(place, restored, reason),
             "",

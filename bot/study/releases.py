@@ -13,6 +13,7 @@ from bot.core.snapshot import Snapshot
 from bot.core.spec import release_in, short_name
 from bot.core.study import GAPS, Pair, Study, Variant, compiler_name, named_apart
 from bot.errors import CompilerUnavailable
+from bot.study.candidates import version_of
 from bot.study.prepare import Work
 from bot.study.side_plan import SidePlan
 from bot.study.snapshot_files import is_snapshot, stored_sides
@@ -75,12 +76,16 @@ def _require_start(plan: SidePlan, work: Work) -> None:
         pass
 
 
-_ZERO = Version("0")
-
-
 def _neighbours(sides: Mapping[str, Snapshot]) -> list[Pair]:
-    """Return each side with the one of the version before."""
-    in_order = sorted(sides, key=lambda spec: _version(sides[spec]) or _ZERO)
+    """Return each side with the one before it, as `_by_version` orders them."""
+    versions = dict[str, Version]()
+    for spec, side in sides.items():
+        version = _version(side)
+        if version is not None:
+            versions[spec] = version
+    in_order = list(sides)
+    if len(versions) == len(sides):
+        in_order.sort(key=versions.__getitem__)
     return [Pair(before, after) for before, after in pairwise(in_order)]
 
 
@@ -126,7 +131,10 @@ def _by_version(study: Study, say: Callable[[str], None]) -> Study:
     """Return the study sorted by version; unsorted if a variant has no version."""
     versions: dict[str, Version] = {}
     for variant in study.variants:
-        version = _version(variant.snapshot or variant.name)
+        if variant.snapshot is None:
+            version = version_of(variant.spec)
+        else:
+            version = _version(variant.snapshot)
         if version is None:
             say(
                 f"{variant.name} has a version that cannot be ordered: releases keep the"
@@ -139,14 +147,12 @@ def _by_version(study: Study, say: Callable[[str], None]) -> Study:
     )
 
 
-def _version(of: Snapshot | str) -> Version | None:
+def _version(side: Snapshot) -> Version | None:
     """Return the version of a compiler's release, else the version that it reports.
 
     Wheels of 3.13.0 report `3.13.0rc20261016`. Return None for text that is no version.
     """
-    name = of
-    if not isinstance(name, str):
-        name = release_in(name.compiler.spec) or name.compiler.version
+    name = release_in(side.compiler.spec) or side.compiler.version
     try:
         return Version(name)
     except InvalidVersion:

@@ -31,9 +31,10 @@ def line_of(git: Git, newest_sha: str, ancestors: int) -> Line:
     """Return a commit and its first parents, with dates and the tags of releases."""
     commits = (newest_sha, *git.ancestors(newest_sha, ancestors))
     tags = {}
-    for sha, name in git.tags().items():
-        if _RELEASE.fullmatch(name):
-            tags[sha] = name
+    for sha, names in git.tags().items():
+        for name in names:
+            if _RELEASE.fullmatch(name):
+                tags[sha] = name
     return Line(commits, git.commit_times(newest_sha, len(commits)), tags)
 
 
@@ -51,7 +52,9 @@ def growth_of(
     them, with their snapshots; `load`: reads the baseline of a commit, None if it is
     damaged.
     """
-    snapshots = dict(loaded)
+    snapshots = dict[str, Snapshot]()
+    for sha, snapshot in loaded:
+        snapshots.setdefault(sha, snapshot)  # of several baselines the one stored last
     points = (
         release_point(line, stored),
         acceptance_point(loaded),

@@ -57,7 +57,11 @@ def trace(request: Request, dispatch: str, show: Show, cancel: Cancel) -> Traced
     for side in pair_of_sides.sides.values():
         keys.update(side.by_key)
     key = only_cell(keys)
-    cells = {name: side.cells[0] for name, side in pair_of_sides.sides.items()}
+    cells = {}
+    for name, side in pair_of_sides.sides.items():
+        if key not in side.by_key:
+            raise NoVerdict("has no such build", where=f"{key}, {name}")
+        cells[name] = side.by_key[key]
     _require_compiled(key, cells)
     deltas = diff(pair_of_sides.sides["base"], pair_of_sides.sides["head"])
     causes = explanations(

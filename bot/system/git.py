@@ -403,8 +403,8 @@ class Git:
             times[commit] = int(seconds)
         return times
 
-    def tags(self) -> dict[str, str]:
-        """Return commit → the name of a tag.
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        """Return commit → the names of its tags.
 
         They are the tags of this clone. If it has none, as a checkout of GitHub
         Actions, they are those of origin. If origin cannot be asked, there are
@@ -414,21 +414,23 @@ class Git:
         rows = self.text(
             "for-each-ref", f"--format={fields}", "--sort=creatordate", "refs/tags"
         ).splitlines()
-        local = {}
+        local = dict[str, tuple[str, ...]]()
         for row in rows:
             shas, _, name = row.rpartition(" ")
-            local[shas.split()[-1]] = name
+            sha = shas.split()[-1]
+            local[sha] = (*local.get(sha, ()), name)
         if local or not self.has_remote():
             return local
         try:
             rows = self.text("ls-remote", "--tags", "origin").splitlines()
         except InputError:
             return {}
-        tags = {}
+        tags = dict[str, tuple[str, ...]]()
         for row in rows:
             sha, _, ref = row.partition("\t")
             if ref:
-                tags[sha] = ref.removeprefix("refs/tags/").removesuffix("^{}")
+                name = ref.removeprefix("refs/tags/").removesuffix("^{}")
+                tags[sha] = (*tags.get(sha, ()), name)
         return tags
 
     def touched(self, older: str, newer: str) -> list[str]:

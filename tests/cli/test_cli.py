@@ -395,6 +395,16 @@ def test_quiet_says_only_the_verdict_and_where_the_files_are(bench: Bench) -> No
     assert "Code size" in verdict and files.startswith("written to out: ")
 
 
+def test_a_trace_of_a_build_that_one_side_lacks_names_the_side(bench: Bench) -> None:
+    for side, model in (("left", MODELS[1]), ("right", MODELS[0])):
+        bench.write(f"{side}.json", snapshot("3.13.0", models=(model,)))
+    cell = ("--model", MODELS[0], "--target", "vmvx", "--dispatch", "dispatch_1")
+    sides = ("--base", "left.json", "--head", "right.json", "--config", "default")
+    outcome = bench.run("trace", *sides, *cell)
+    assert outcome.code == 5
+    assert f"{MODELS[0]} on vmvx, base: has no such build" in outcome.line
+
+
 def test_a_trace_of_two_snapshots_says_that_no_compiler_is_here(bench: Bench) -> None:
     cell = ("--model", MODELS[0], "--target", "vmvx", "--dispatch", "dispatch_1")
     for side, release in (("left", "3.11.0"), ("right", "3.13.0")):

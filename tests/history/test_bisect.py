@@ -16,6 +16,7 @@ from report_factory import with_metrics
 from series import CELL, KEY, Value, figures, side, write, write_series
 
 from bot.cli.main import main
+from bot.core.snapshot import Snapshot
 
 Bisect = Callable[..., tuple[int, str, str]]
 Answer = Callable[..., dict[str, Any]]
@@ -91,6 +92,29 @@ def test_the_first_bad_snapshot_is_found_wherever_it_is(
         67_214,
         [],
     )
+
+
+def test_the_older_candidate_is_the_base_also_if_the_newer_one_is_good(
+    home: Path, bisect: Bisect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = list[list[int | None]]()
+
+    def traced(
+        _plans: object, snapshots: dict[str, Snapshot], _work: object
+    ) -> dict[str, Snapshot]:
+        sizes = [
+            snapshots[side].cells[0].value("artifact_bytes")
+            for side in ("base", "head")
+        ]
+        sides.append(sizes)
+        return snapshots
+
+    monkeypatch.setattr("bot.study.bisect.traced", traced)
+    oldest, newest = series(home, 83_990, 83_990, 50_438, 50_438)
+    among = ("--config", "default", "--among", "nightly/*.json")
+    code, out, err = bisect(*among, newest, oldest)
+    assert code == 0, err
+    assert sides == [[83_990, 50_438]], out
 
 
 def test_the_step_is_reported_with_its_cause_and_commands_that_show_it(
@@ -441,6 +465,7 @@ def test_wheels_of_a_directory_are_candidates_by_version_and_one_that_is_none_is
         code == 5
         and f"the first bad candidate is one of: {paths[2]}, {paths[3]}" in out
     ), err
+    assert "(2 of 3 candidates measured)" in out
 
 
 def test_one_whose_alarm_does_not_hold_when_it_is_compiled_again_is_skipped(

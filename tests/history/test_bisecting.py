@@ -15,6 +15,7 @@ from report_factory import MODELS, TARGETS, cell, failed, with_metrics
 from bot.core.bisecting import Judged, bracket, judged, values_of
 from bot.core.snapshot import CellKey, CompileOutcome
 from bot.core.spec import Places, release_in
+from bot.errors import UsageError
 from bot.study.candidates import candidates_of, expanded
 from bot.system.cancel import Cancel
 
@@ -86,6 +87,13 @@ def test_what_has_none_keeps_its_order_and_the_ends_cut_it(tmp_path: Path) -> No
         ("a.json", names[3], names[0], "b.json"),
         False,
     )
+
+
+def test_wheels_of_another_platform_are_no_candidates(tmp_path: Path) -> None:
+    (tmp_path / wheel_name("3.12.0", platform="win_amd64")).touch()
+    for place in (tmp_path, tmp_path / "*.whl"):
+        with pytest.raises(UsageError, match="whl for this machine"):
+            expanded(str(place))
 
 
 def test_builds_of_commits_share_a_version_and_keep_their_order(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from history_factory import BERT, BERT_CUDA, MOBILENET
 from hypothesis import given
 from hypothesis import strategies as st
 from replacing import replace
-from report_factory import with_metrics
+from report_factory import snapshot, with_metrics
 from rich.console import Console
 
 from bot.core.history import History, Move, history_lines
@@ -34,6 +34,7 @@ from bot.core.study import Study, Variant, named_apart
 from bot.show.history import HISTORY_LIMIT_BYTES, history_blocks, write_history
 from bot.show.renderers import markdown, print_blocks
 from bot.show.views import TERMINAL
+from bot.study.releases import _by_version
 
 
 def study(*sides: Snapshot) -> Study:
@@ -321,3 +322,21 @@ def test_the_contract() -> None:
     assert len(missing) == 4 and all(
         "no such release" in point["reason"] for point in missing
     )
+
+
+def test_a_gap_is_ordered_by_its_spec() -> None:
+    """Its name may have a number behind it, or be that of a wheel."""
+    side = snapshot("3.13.0")
+    said = list[str]()
+    variants = (
+        Variant("3.13.0", "old-3.13.json", side),
+        Variant("3.13.0 (2)", "3.13.0", reason="it cannot be fetched"),
+        Variant("3.12.0", "3.12.0", reason="it cannot be fetched"),
+    )
+    ordered = _by_version(Study(variants), said.append)
+    assert [variant.name for variant in ordered.variants] == [
+        "3.12.0",
+        "3.13.0",
+        "3.13.0 (2)",
+    ]
+    assert said == []

@@ -522,6 +522,7 @@ def test_stored_baselines_show_growth_since_the_release_and_over_90_days(
         commits.append(git(tmp_path, "rev-parse", "HEAD").strip())
         store.save(Entry("default", commits[-1], "d" * 64), make.stored(release))
     git(tmp_path, "tag", "v3.11.0", commits[1])
+    git(tmp_path, "tag", "v3.11.0-rc3", commits[1])  # the candidate that was released
     chosen = (
         "--store",
         "kept",
