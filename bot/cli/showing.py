@@ -69,8 +69,11 @@ class TerminalShow:
         self._news.print(for_log(line), markup=False, highlight=False, soft_wrap=True)
 
     def wrote(self, line: str) -> None:
-        """Print where files were written, which -q prints, too."""
-        print(for_log(line), file=sys.stderr, flush=True)
+        """Print where a file was written; with -q on standard output, as reports do."""
+        if self._quiet:
+            print(for_log(line), flush=True)
+        else:
+            self.say(line)
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
         """Show the outcome of a comparison, its files, and what to read next."""
@@ -114,7 +117,7 @@ class TerminalShow:
         if self._as_json and json:
             _write_json(json())
             if written:
-                self.wrote(written)
+                self.say(written)
             return
         with self._out.capture() as drawn:
             if even_quiet or not self._quiet or not files:
