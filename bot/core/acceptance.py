@@ -86,6 +86,19 @@ class Acceptance(Record, frozen=True, array_like=True):
     reason: str = ""  # reason of a command; empty for a label
 
 
+def _order(then: Seen) -> tuple[str, str, str, str, str, bool, int]:
+    """Return a key that sorts findings; an unknown value comes before all numbers."""
+    return (
+        then.model,
+        then.target,
+        then.metric,
+        then.kind,
+        then.limit,
+        then.value is not None,
+        then.value or 0,
+    )
+
+
 def joint_acceptance(acceptances: Iterable[Acceptance]) -> Acceptance | None:
     """Return several acceptances as one; None if there are none."""
     people = set[str]()
@@ -103,7 +116,7 @@ def joint_acceptance(acceptances: Iterable[Acceptance]) -> Acceptance | None:
     return Acceptance(
         who=", ".join(sorted(people)),
         event_id=max(event_ids),
-        seen=tuple(sorted(findings)),
+        seen=tuple(sorted(findings, key=_order)),
         reason="; ".join(sorted(reasons)),
     )
 
@@ -114,7 +127,7 @@ def seen(findings: Iterable[Finding]) -> tuple[Seen, ...]:
     for finding in filter(_fails, findings):
         value = finding.seen[1][-1] if finding.seen else finding.head
         result.append(_seen(finding, value))
-    return tuple(sorted(result))
+    return tuple(sorted(result, key=_order))
 
 
 def _fails(finding: Finding) -> bool:
@@ -174,15 +187,18 @@ def accept(verdict: Verdict, acceptance: Acceptance | None) -> Verdict:
 
 
 def _growth_since(acceptance: Acceptance, now: Seen) -> int | None:
-    """Return by how much a finding grew above its accepted value.
+    """Return by how much a finding grew above its largest accepted value.
 
     Return None if it was not accepted.
     """
+    accepted_values = []
     for then in acceptance.seen:
         is_same = replace(then, value=None) == replace(now, value=None)
-        if is_same and then.value is not None and now.value is not None:
-            return now.value - then.value
-    return None
+        if is_same and then.value is not None:
+            accepted_values.append(then.value)
+    if not accepted_values or now.value is None:
+        return None
+    return now.value - max(accepted_values)
 
 
 def is_covered(then: Seen, now: Seen) -> bool:

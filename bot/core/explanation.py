@@ -74,6 +74,8 @@ class Amounts(Record, frozen=True):
         return amount
 
 
+OTHER_CONFIGURATION = "a different configuration"
+"""The beginning of the words for a configuration without a knob that can be named."""
 OTHER_TYPES = (  # the words for a change that leaves the numbers as different as before
     "operations of other types"
 )

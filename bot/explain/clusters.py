@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bot.core.explanation import (
+    OTHER_CONFIGURATION,
     UNKNOWN,
     DispatchDelta,
     PartDelta,
@@ -18,9 +19,7 @@ from bot.explain.carrying import carried_by
 from bot.explain.knobs import turned
 
 SOURCE_CHANGED = "the model is the same, but another file that the build reads changed"
-NOT_BY_VALUES = (
-    "a different configuration, but none of its named values makes the change"
-)
+NOT_BY_VALUES = f"{OTHER_CONFIGURATION}, but none of its named values makes the change"
 
 
 Delta = DispatchDelta | PartDelta

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
+from bot.core.explanation import OTHER_CONFIGURATION
 from bot.core.words import noun_of
 from bot.explain.strategies import without_operations
 
@@ -21,7 +22,7 @@ _LONGEST = 16_000  # Of a configuration, in characters: real ones have hundreds
 SET = "set"
 UNSET = "not set"
 ON_OTHER_OPERATIONS = "with the same values on other operations"
-UNNAMED = "a different configuration, but all named values are equal"
+UNNAMED = f"{OTHER_CONFIGURATION}, but all named values are equal"
 
 
 @lru_cache(maxsize=4096)

@@ -262,7 +262,7 @@ def failure_of(problem: Problem) -> BotError:
 
 
 def _checked(measured: Measured) -> Measured:
-    """Return the error with its texts cut to a length that a comment has room for."""
+    """Return the result with its texts cut to a length that a comment has room for."""
     notes = tuple(_short(note) for note in measured.notes[:_MOST_NOTES])
     baseline = measured.baseline
     failure = measured.failure

@@ -103,7 +103,8 @@ def pushed_side(
         )
     before = stored_before_push(services, store, config)
     if not handed.measured.standing:
-        snapshot = handed.sides["head"]
+        # only the job that stores knows who accepted, not the one that ran compilers
+        snapshot = structs.replace(handed.sides["head"], accepted=UNSET)
         require_commit(snapshot, sha)
         return Push(snapshot, before, handed.ir)
     if before is None or before.entry.digest == digest:
@@ -121,7 +122,7 @@ def pushed_side(
     if standing is None:
         return None
     source = structs.replace(standing.snapshot.source, sha=sha)
-    again = structs.replace(standing.snapshot, source=source)
+    again = structs.replace(standing.snapshot, source=source, accepted=UNSET)
     try:
         ir = ir_file_of(store, standing.entry, again)
     except InputError as error:

@@ -21,6 +21,7 @@ from bot.show.blocks import (
     Phrase,
     Row,
     Span,
+    by,
     code,
     fair_in_order,
     kind_of,
@@ -75,8 +76,11 @@ def alarms(facts: Facts, view: View, names: int = 0) -> tuple[AlarmGroup, ...]:
     """
     lines = []
     for deltas in grouped(facts, "newly-broken", 1):
-        if is_judged(facts, deltas):
-            lines.append(_newly_broken(facts, deltas))
+        if not is_judged(facts, deltas):
+            continue
+        marks = by(deltas, lambda delta: facts.mark(delta.key) == "accepted")
+        for marked_deltas in marks.values():
+            lines.append(_newly_broken(facts, marked_deltas))
     for cause, findings in groups_of_findings(facts):
         lines.append(_alarm(facts, findings, cause=cause, view=view, names=names))
     groups = []

@@ -41,12 +41,26 @@ def tried_words(tried: TriedDefault) -> str:
     status = STATUS_WORDS[trial.status]
     if trial.restored_bytes is None or not trial.moved_bytes:
         return f"{default} · {status}: {trial.why}"
-    percent = 100 * trial.restored_bytes // trial.moved_bytes
+    effect = _effect(trial.restored_bytes, trial.moved_bytes)
     where = f"{trial.dispatch} of {trial.model} on {trial.target}"
     return (
-        f"{default} · {status}: base's value undoes {percent} % of the change of"
-        f" {where} ({signed(trial.moved_bytes)})"
+        f"{default} · {status}: base's value {effect} the change of {where}"
+        f" ({signed(trial.moved_bytes)})"
     )
+
+
+def _effect(restored_bytes: int, moved_bytes: int) -> str:
+    """Return `undoes 80 % of`, `undoes none of`, or `adds 1 B to`."""
+    if moved_bytes < 0:
+        restored_bytes = -restored_bytes
+    if restored_bytes < 0:
+        return f"adds {-restored_bytes:,} B to"
+    if restored_bytes == 0:
+        return "undoes none of"
+    percent = 100 * restored_bytes // abs(moved_bytes)
+    if percent == 0:
+        return "undoes less than 1 % of"
+    return f"undoes {percent:,} % of"
 
 
 def tried_lines(defaults: Sequence[TriedDefault]) -> Iterator[str]:

@@ -80,6 +80,7 @@ def share(part: float) -> str:
 
     Less than all is never `100 %`, but `99.6 %`.
     """
+    part = round(part, 9)  # a sum of parts may lack a hair
     if 0.995 <= part < 1:
         return f"{min(part * 100, 99.9):.1f} %"
     return f"{part * 100:.0f} %"

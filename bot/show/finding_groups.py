@@ -20,6 +20,9 @@ def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
     for finding in wholes_and_parts(facts)[0]:
         cause = 0
         state = ""
+        label = ""
+        if finding.metric is not None:
+            label = facts.label(finding.quantity, finding.key)
         if finding.metric == "artifact_bytes":
             cause = cause_of(facts, finding.key)[0]
         elif finding.metric is None:
@@ -27,6 +30,7 @@ def groups_of_findings(facts: Facts) -> list[tuple[int, list[Finding]]]:
         group = (
             mark_of(finding),
             finding.metric,
+            label,
             finding.kind,
             finding.limit,
             finding.is_open,

@@ -129,10 +129,11 @@ def _known_lines(facts: Facts, names: int) -> list[Phrase]:
 
     ``stack allocations. Limit 32 KiB: `m` on `cuda` ``.
     """
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    groups: dict[tuple[str, str, str, str], list[Finding]] = {}
     for finding in facts.report.verdict.findings:
         if finding.known and finding.metric is not None:
-            group = (finding.metric, finding.kind, finding.limit)
+            label = facts.label(finding.quantity, finding.key)
+            group = (finding.metric, label, finding.kind, finding.limit)
             groups.setdefault(group, []).append(finding)
     lines = list[Phrase]()
     for findings in groups.values():

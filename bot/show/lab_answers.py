@@ -33,6 +33,7 @@ def _answer(lab: Lab, total: Sums) -> Phrase:
     measured = _measured(total, total.reference, exact)
     parts = list[Phrase]()
     same = list[str]()
+    partly = list[str]()
     for compared in total.variants:
         variant = compared.name
         if variant == total.reference:
@@ -42,8 +43,12 @@ def _answer(lab: Lab, total: Sums) -> Phrase:
             parts.append(phrase(name(variant), " ", ", ".join(changes)))
         elif _measured(total, variant, measured) == measured:
             same.append(variant)
+        elif _measured(total, variant, measured):
+            partly.append(variant)
     if same and measured:
         parts.append(phrase("no change with ", some_names(same)))
+    if partly and not parts:
+        parts.append(phrase("no change in the known numbers with ", some_names(partly)))
     if not parts:
         nothing = "all shown numbers vary from run to run"
         if exact:

@@ -61,9 +61,10 @@ def _next_step(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
 def _or_accept(report: Report) -> Phrase:
     """Return who can accept the findings, and how.
 
-    It is empty without a pull request.
+    It is empty for a report that no label belongs to: that of a push, or of a run that a
+    person started. Only a comment on a pull request has a hidden line.
     """
-    if not report.links and not report.state_line:
+    if not report.state_line:
         return ()
     return phrase(", or ask a maintainer to add the label ", code(APPROVAL_LABEL))
 

@@ -161,10 +161,15 @@ def phase_proof_words(
         return untried_words(proof.why)
     if is_mixture:
         return f"the experiment ran for each phase{_of(proof, dispatches)}"
-    percent = 100 * proof.restored_bytes // proof.moved_bytes
     noun = _noun(net_bytes, absolute_bytes)
+    percent = 100 * proof.restored_bytes // proof.moved_bytes
+    part = f"{percent} %"
+    if proof.restored_bytes <= 0:
+        part = "nothing"
+    elif percent == 0:
+        part = "less than 1 %"
     return (
-        f"{STATUS_WORDS[proof.status]}: this phase carries {percent} % of the"
+        f"{STATUS_WORDS[proof.status]}: this phase carries {part} of the"
         f" {noun}{_of(proof, dispatches)}"
     )
 

@@ -13,6 +13,7 @@ from itertools import accumulate
 
 from bot.core.explanation import (
     EARLY_CAUSES,
+    OTHER_CONFIGURATION,
     OTHER_TYPES,
     UNATTRIBUTED,
     Example,
@@ -41,6 +42,7 @@ from bot.show.proofs import root_proof_words
 from bot.show.views import View
 
 _ENOUGH = 0.9
+_SHARE_DIGITS = 9  # sums of shares may lack a hair
 _WHAT = 200
 _TITLE = 100
 _REASONS = 2
@@ -73,7 +75,7 @@ def leading(facts: Facts) -> int:
     """
     sums = accumulate(root.share or 0 for root in facts.roots)
     for count, part in enumerate(sums, 1):
-        if part >= _ENOUGH:
+        if round(part, _SHARE_DIGITS) >= _ENOUGH:
             return count
     return len(facts.roots)
 
@@ -154,7 +156,7 @@ def _pass_title(text: str, to: str) -> Phrase:
 def _setting_title(text: str, to: str) -> Phrase:
     """Return which setting of dispatches has another value; empty if none has."""
     turned = _TURNS.fullmatch(text)
-    if not turned:
+    if not turned or text.startswith(OTHER_CONFIGURATION):
         return ()
     knob, values, other_knobs = turned.groups()
     if knob == "pipeline":

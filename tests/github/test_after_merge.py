@@ -10,6 +10,7 @@ from action_stage import Stage
 from github_runner import git
 from harmless import assert_harmless
 from main_pushes import GROWN, LARGEST, A, jobs, merge, push_without_growth, started
+from msgspec import UNSET
 from replacing import replace
 
 from bot.core.acceptance import Acceptance
@@ -428,3 +429,24 @@ def test_a_second_configuration_has_its_own_check_and_issue(stage: Stage) -> Non
     (issue,) = stage.hub.issues
     assert issue["title"] == "Code size small of main: 1 build fails the thresholds"
     assert issue["body"].startswith("<!-- code-size-bot-after-merge:small -->\n")
+
+
+def test_a_revert_has_no_acceptance_of_the_baseline_that_it_takes_back(
+    stage: Stage,
+) -> None:
+    main = started(stage)
+    head, merge_sha = stage.open_pull({"models/a.mlir": GROWN})
+    stage.pull(head, merge_sha)
+    stage.hub.add_label(1, "code-size-approved", by="alice")
+    grown = stage.origin.push_main("Merge 1", {"models/a.mlir": GROWN})
+    stage.hub.merge_pull(1, grown, [git(stage.origin.bare, "rev-parse", f"{grown}^")])
+    jobs(stage, grown)
+    larger = merge(stage, LARGEST)
+    jobs(stage, larger)
+    taken_back = merge(stage, GROWN)
+    jobs(stage, taken_back)
+    accepted = {}
+    for entry in stage.store.entries():
+        snapshot = stage.store.load(entry)
+        accepted[entry.sha] = snapshot.accepted is not UNSET
+    assert accepted == {main: False, grown: True, larger: False, taken_back: False}

@@ -261,7 +261,7 @@ def test_cells_of_which_some_are_accepted_are_not_called_accepted() -> None:
     assert [
         (line.mark, line.level)
         for line in told(with_(accepted, *remaining, report=report))
-    ] == [("💥", "fail")]
+    ] == [("💥", "fail"), ("☑️", "warn")]
     all_accepted = with_(
         *(replace(finding, accepted="a") for finding in (first, *remaining)),
         report=report,

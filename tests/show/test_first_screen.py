@@ -16,7 +16,7 @@ from golden_files import check_golden
 from harmless import leaves_of
 from page_texts import content, render_html
 from replacing import replace
-from test_comment import PULLS
+from test_comment import PULLS, STATE
 from test_terminal import printed
 
 from bot.core.delta import diff
@@ -249,7 +249,10 @@ def everyday_comment(case: str) -> str:
     measured = everyday.report(case)
     baseline = Baseline("snapshot of the base commit", measured.baseline.sha, 0)
     links = (("workflow run", "https://github.com/example/models/actions/runs/1"),)
-    return render_comment(replace(measured, baseline=baseline, links=links))
+    on_a_pull_request = replace(
+        measured, baseline=baseline, links=links, state_line=STATE
+    )
+    return render_comment(on_a_pull_request)
 
 
 @pytest.mark.parametrize("case", CASES)
