@@ -132,6 +132,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "search"),
     [
@@ -163,6 +164,7 @@ def test_an_object_file_that_the_model_names(
     assert artifact_bytes(home) == small
 
 
+@pytest.mark.slow
 def test_a_report_says_that_a_file_beside_the_model_changed(home: Path) -> None:
     try:
         write_object(home / "kernel.o", SMALL)

@@ -624,6 +624,7 @@ def test_a_refusal_is_a_reason_and_no_failure(tmp_path: Path) -> None:
     assert cell.value("executable_bytes") and cell.assembler == "ptxas 1.2.3 -O3"
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 def test_a_real_model_against_the_assembler_by_hand(
     compiler_root: Path, tmp_path: Path

@@ -240,6 +240,7 @@ def test_the_first_root_causes_are_shown_and_the_others_are_folded() -> None:
     assert f"{len(build_facts(report).roots) - 4} more causes</summary>" in html
 
 
+@pytest.mark.slow
 def test_a_page_of_thousands_of_cells_is_small_and_says_what_it_shows() -> None:
     report = make.explained(make.huge(4_000))
     html = render_html(report)
@@ -281,6 +282,7 @@ def crowded(models: int, dispatches: int) -> Report:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("models", "dispatches"), [(1, 20_000), (20, 1_200)])
 def test_a_page_of_few_builds_with_many_dispatches_is_small_and_counts_what_it_leaves_out(
     models: int, dispatches: int

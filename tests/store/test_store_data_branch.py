@@ -124,6 +124,7 @@ def test_only_the_wanted_file_is_fetched(origin: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_eight_writers_lose_nothing(origin: Path) -> None:
     """From the first commit on."""
     paths = [clone(origin, f"writer{number}") for number in range(8)]
