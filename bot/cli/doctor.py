@@ -55,8 +55,10 @@ def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     else:
         none = f"not found ({', '.join(CONFIG_NAMES)}): code-size-bot init writes one"
         checks.append(("configuration", none, ""))
-    places = _places(config_file)
-    checks += [_cache(cache), *(_reader(spec, cache, cancel, places) for spec in specs)]
+    checks.append(_cache(cache))
+    if specs:
+        places = _places(config_file)
+        checks += [_reader(spec, cache, cancel, places) for spec in specs]
     for subject, result, hint in checks:
         print(
             f"{'missing' if hint else 'ok':8}{subject:16}{result}"

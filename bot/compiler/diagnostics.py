@@ -96,20 +96,16 @@ def trim(output: str) -> str:
     return "\n".join(kept_lines)[:MOST_CHARACTERS]
 
 
-class Undumped:
-    """A filter for a compiler's output that leaves out the IR after an error.
-
-    The IR follows `see current operation:`, and can be megabytes.
-    """
+class WholeLines:
+    """Lines of an output that comes in chunks, each once all of it is there."""
 
     def __init__(self) -> None:
-        self._dumping = False
         self._pending = b""
 
-    def __call__(self, chunk: bytes) -> bytes:
-        """Return what to keep of all lines that this chunk ends.
+    def ended_by(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that this chunk ends; an empty one is the end of the output.
 
-        An empty chunk is the end of the output.
+        A line that is too long to be kept is returned in parts.
         """
         *lines, self._pending = (self._pending + chunk).splitlines(keepends=True) or [
             b""
@@ -121,6 +117,25 @@ class Undumped:
         ):
             lines.append(self._pending)
             self._pending = b""
+        return lines
+
+
+class Undumped:
+    """A filter for a compiler's output that leaves out the IR after an error.
+
+    The IR follows `see current operation:`, and can be megabytes.
+    """
+
+    def __init__(self) -> None:
+        self._dumping = False
+        self._lines = WholeLines()
+
+    def __call__(self, chunk: bytes) -> bytes:
+        """Return what to keep of all lines that this chunk ends.
+
+        An empty chunk is the end of the output.
+        """
+        lines = self._lines.ended_by(chunk)
         return b"".join(line for line in lines if self._is_kept(line))
 
     def _is_kept(self, line: bytes) -> bool:

@@ -51,7 +51,7 @@ class Iree:
 
         `Compiler.in_its_words` has the rest.
         """
-        named = in_its_words(self.toolchain, for_release(self.info, cells), cancel)
+        named = in_its_words(self.toolchain, cells, cancel)
         check_flags(
             side,
             toolchain=self.toolchain,
@@ -167,10 +167,11 @@ def unknown_to_all(
 def in_its_words(
     toolchain: Toolchain, cells: Sequence[PlannedCell], cancel: Cancel
 ) -> tuple[PlannedCell, ...]:
-    """Return the cells with their options as this compiler calls them.
+    """Return the cells with the flags of this release, under the names it knows.
 
     Raises CompilerUnavailable.
     """
+    cells = for_release(toolchain.info, cells)
     if not any(map(_has_renamed_option, cells)):
         return tuple(cells)
     with temporary_directory("code-size-") as scratch:

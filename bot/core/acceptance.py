@@ -193,17 +193,21 @@ def _growth_since(acceptance: Acceptance, now: Seen) -> int | None:
     """
     accepted_values = []
     for then in acceptance.seen:
-        is_same = replace(then, value=None) == replace(now, value=None)
-        if is_same and then.value is not None:
+        if _is_same(then, now) and then.value is not None:
             accepted_values.append(then.value)
     if not accepted_values or now.value is None:
         return None
     return now.value - max(accepted_values)
 
 
+def _is_same(then: Seen, now: Seen) -> bool:
+    """Return whether two findings differ in nothing but their values."""
+    return replace(then, value=None) == replace(now, value=None)
+
+
 def is_covered(then: Seen, now: Seen) -> bool:
     """Return whether a finding was seen before, with this value or a larger one."""
-    if replace(then, value=None) != replace(now, value=None):
+    if not _is_same(then, now):
         return False
     if now.value is None or then.value is None:
         return now.value == then.value

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from msgspec import structs
 
 from bot.compiler.iree import in_its_words, toolchain_of, unknown_to_all
-from bot.compiler.release_flags import for_release
 from bot.config.targets import merged
 from bot.core.lab import Experiment
 from bot.core.planned import Model, Target, kept, select, short_names
@@ -42,10 +41,8 @@ def scope_of(
     Targets are without the flags of variants. Raises UsageError if nothing is left.
     """
     config = work.config
-    backends = {target.name: target.backend for target in config.targets}
-    names = kept(
-        list(backends), experiment.targets, short_names(list(backends), backends)
-    )
+    short = _short_names(config.targets)
+    names = kept([target.name for target in config.targets], experiment.targets, short)
     targets = tuple(target for target in config.targets if target.name in names)
     models = models_in_scope(experiment, work)
     if not targets:
@@ -64,6 +61,12 @@ def scope_of(
     )
 
 
+def _short_names(targets: Sequence[Target]) -> Mapping[str, str]:
+    """Return name → short name of each target of a configuration."""
+    backends = {target.name: target.backend for target in targets}
+    return short_names(list(backends), backends)
+
+
 def planned_variant(
     variant: Variant, models: tuple[Model, ...], targets: tuple[Target, ...], work: Work
 ) -> VariantPlan:
@@ -71,14 +74,13 @@ def planned_variant(
     compiler = work.compiler(variant.spec or work.request.specs["head"])
     toolchain = toolchain_of(compiler)
     if variant.targets is not None:
-        backends = {target.name: target.backend for target in work.config.targets}
-        short = short_names(list(backends), backends)
+        short = _short_names(work.config.targets)
         targets = _targets_of(variant.targets, targets, short)
     own_flags = (*work.config.flags, *work.request.flags, *variant.flags)
     chosen = models_of(variant, models=models, toolchain=toolchain, work=work)
     variant = structs.replace(variant, models=chosen.files)
     planned = plan_cells(chosen.models, targets, own_flags)
-    cells = in_its_words(toolchain, for_release(compiler.info, planned), work.cancel)
+    cells = in_its_words(toolchain, planned, work.cancel)
     cells = work.with_inputs(cells, compiler)
     if cells and (unknown := unknown_to_all(toolchain, cells, work.cancel)):
         reason = f"IREE {toolchain.info.version} does not know the option {unknown}"

@@ -17,6 +17,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bot.compiler.compiling import CompileSetup
+from bot.compiler.diagnostics import WholeLines
 from bot.compiler.static_library import make_room_for_library
 from bot.compiler.toolchain import UNTHREADED
 from bot.core.snapshot import Dispatch
@@ -60,7 +61,6 @@ Later passes are the same for all dispatches of a structure. The passes are prin
 files: the compiler writes standard error unbuffered, in four times the CPU seconds.
 """
 _OUTPUT = "executable"
-_LONGEST_LINE_BYTES = 1 << 16
 _ERROR = re.compile(
     rb"error: |LLVM ERROR|Unknown command line argument|Cannot find option named"
 )
@@ -148,19 +148,12 @@ def printed_passes(
     If nothing is known of the passes, the trace has the reason.
     """
     reader = PassReader(row.name)
-    unfinished = b""
+    whole_lines = WholeLines()
 
     def errors(chunk: bytes) -> bytes:
         """Return only the lines with errors that this chunk ends, and count the others."""
-        nonlocal unfinished
         reader.feed(chunk)
-        lines = (unfinished + chunk).splitlines(keepends=True)
-        unfinished = b""
-        if chunk and lines and not lines[-1].endswith(b"\n"):
-            unfinished = lines.pop()
-        if len(unfinished) > _LONGEST_LINE_BYTES:
-            lines.append(unfinished)
-            unfinished = b""
+        lines = whole_lines.ended_by(chunk)
         return b"".join(line for line in lines if _ERROR.search(line[:200]))
 
     with temporary_directory("trace-", setup.session.scratch) as directory:

@@ -349,12 +349,13 @@ class _Pairs:
         sides: Mapping[str, Snapshot],
         tracers: Mapping[str, SideTracer],
         known: Traces,
+        at_first: Traces,
         same: Mapping[CellKey, CellKey],
         experiments: ProgramExperiments,
     ) -> None:
         self._tracers = tracers
         self.known = known
-        self._at_first = {place: dict(traces) for place, traces in known.items()}
+        self._at_first = at_first
         self._same = same
         self._experiments = experiments
         self._cells = {
@@ -537,7 +538,7 @@ def with_traces(
         sides=sides, sides_here=plans_here.keys(), same=same, work=work
     )
     known = _known(plans_here, sides=sides, moved=moved, resources=resources)
-    cached = {place: dict(traces) for place, traces in known.items()}
+    at_first = {place: dict(traces) for place, traces in known.items()}
     chosen = budget.take(moved)
     with opened(tracers, plans, resources) as open_tracers:
         programs = programs_within(sides, chosen, same, work)
@@ -548,6 +549,7 @@ def with_traces(
             sides=sides,
             tracers=open_tracers,
             known=known,
+            at_first=at_first,
             same=same,
             experiments=experiments,
         )
@@ -583,7 +585,7 @@ def with_traces(
                 moved=moved,
                 chosen=chosen,
                 known=known,
-                cached=cached,
+                cached=at_first,
                 resources=resources,
             )
             if side in plans_here

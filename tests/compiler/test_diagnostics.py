@@ -18,6 +18,7 @@ from bot.compiler.diagnostics import (
     MOST_CHARACTERS,
     MOST_LINES,
     Undumped,
+    WholeLines,
     failure,
     reason,
     stack_figure_bytes,
@@ -408,3 +409,13 @@ def test_places_are_left_out_with_whatever_stands_in_them() -> None:
         == "util.func @main(%arg0: i32) {\n  %0 = arith.addi %arg0, %arg0 : i32\n}\n"
     )
     assert without_places('a loc("never closed') == "a"
+
+
+def test_a_line_that_two_chunks_share_is_whole() -> None:
+    text = b"a.mlir:1:1: error: no such op\nsecond line\nthe last one"
+    for place in range(1, len(text)):
+        whole_lines = WholeLines()
+        lines = list[bytes]()
+        for chunk in (text[:place], text[place:], b""):
+            lines += whole_lines.ended_by(chunk)
+        assert list(filter(None, lines)) == text.splitlines(keepends=True), place
