@@ -196,7 +196,7 @@ DAMAGED = {
 }
 
 
-LARGE = ("code object", "cubin")
+LARGE = ("code object", "codes of an object", "cubin", "library", "PTX")
 """The damage of these takes seconds."""
 
 

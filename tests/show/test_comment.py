@@ -458,7 +458,12 @@ def test_the_words_of_an_explanation_are_harmless(word: str) -> None:
     assert_sound(report, text)
     assert_harmless(text)
     assert "<summary>Why: " in text
-    assert_harmless(render_summary(report))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", make.HOSTILE)
+def test_the_words_of_an_explanation_are_harmless_in_the_summary(word: str) -> None:
+    assert_harmless(render_summary(make.explained(make.many(), word)))
 
 
 # The job summary: the comment with more room.

@@ -157,9 +157,10 @@ def git(directory: Path, *arguments: str) -> str:
         **person,
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TEMPLATE_DIR": "",  # without copies of the sample hooks
     }
     done = subprocess.run(
-        ["git", *arguments],
+        ["git", "-c", "maintenance.auto=false", "-c", "gc.auto=0", *arguments],
         cwd=directory,
         env=environment,
         capture_output=True,

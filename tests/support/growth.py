@@ -53,7 +53,8 @@ def cpu_growth(
 ) -> float:
     """CPU time for an input of twice the size, divided by that for one `GROWTH` times smaller.
 
-    Each the least of a few tries.
+    Each the least of a few tries: the small one of two at least, as it is the one whose
+    disturbance would hide a growth.
 
     What disturbs a measurement only ever adds to it. The size has to be large enough
     that what does not grow is little beside what does.
@@ -61,14 +62,15 @@ def cpu_growth(
     small = make_input(2 * size // GROWTH)
     large = make_input(2 * size)
     turns = 1
-    while _cpu_seconds(small, work, turns) < _ENOUGH_CPU_SECONDS:
+    below = _cpu_seconds(small, work, turns)
+    while below < _ENOUGH_CPU_SECONDS:
         turns *= 2
-    below = inf
+        below = _cpu_seconds(small, work, turns)
     above = inf
-    for number in range(tries):
+    for _ in range(tries):
         below = min(below, _cpu_seconds(small, work, turns))
         above = min(above, _cpu_seconds(large, work, turns))
-        if number and above < LINEAR * below:
+        if above < LINEAR * below:
             break
     return above / below
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from _hashlib import openssl_sha256
+from _blake2 import blake2b
 from _json import encode_basestring_ascii
 
 TYPE_CHECKING = False
@@ -62,7 +62,8 @@ def flags(argv: Words) -> tuple[str, ...]:
 
 def artifact(model: str, argv: Words, template: bytes = b"") -> bytes:
     """The artifact of a model."""
-    digest = openssl_sha256("\0".join((model, *flags(argv))).encode()).digest()
+    identity = "\0".join((model, *flags(argv)))
+    digest = blake2b(identity.encode(), digest_size=32).digest()
     return template + b"VMFB" + digest * 4
 
 
