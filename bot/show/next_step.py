@@ -105,7 +105,8 @@ def _to_do(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
 def _worst_findings(facts: Facts, broken: Collection[CellKey]) -> list[Finding]:
     """Return one failing finding for each build that compiles.
 
-    It is that of the code size if there is one.
+    It is that of the code size if there is one, and of several limits on one value the
+    one that is exceeded most.
     """
     failing = [
         finding for finding in facts.report.verdict.news if mark_of(finding) == "fail"
@@ -114,43 +115,50 @@ def _worst_findings(facts: Facts, broken: Collection[CellKey]) -> list[Finding]:
     for finding in failing:
         if finding.key in broken:
             continue
-        if finding.key not in worst or finding.metric == "artifact_bytes":
+        if finding.key not in worst or _is_worse(finding, worst[finding.key]):
             worst[finding.key] = finding
     return list(worst.values())
 
 
-def _excess(finding: Finding) -> str:
-    """Return by how much a value is over its limit, with its unit.
+def _is_worse(finding: Finding, other: Finding) -> bool:
+    """Return whether a finding stands for a build in place of another one."""
+    if finding.metric != other.metric:
+        return finding.metric == "artifact_bytes"
+    return (_excess(finding) or 0) > (_excess(other) or 0)
 
-    It is empty if the finding has no figure.
-    """
+
+def _excess(finding: Finding) -> int | None:
+    """Return by how much a value is over its limit; None if the finding has no figure."""
     if finding.head is None or finding.allowed is None:
-        return ""
+        return None
     if finding.kind == "limit":
-        limit = finding.allowed
-    else:
-        limit = (finding.base or 0) + finding.allowed
-    return amount(finding.head - limit, finding.quantity.unit)
+        return finding.head - finding.allowed
+    return finding.head - (finding.base or 0) - finding.allowed
+
+
+def _by_excess(finding: Finding) -> str:
+    """Return `` by 29,456 B``; empty if the finding has no figure."""
+    excess = _excess(finding)
+    if excess is None:
+        return ""
+    return f" by {amount(excess, finding.quantity.unit)}"
 
 
 def _shrink(facts: Facts, finding: Finding) -> Phrase:
     """Return a build, and by how much its code size is over the limit."""
-    excess = _excess(finding)
-    return phrase(facts.named(finding.key), f" by {excess}" if excess else "")
+    return phrase(facts.named(finding.key), _by_excess(finding))
 
 
 def _other_step(facts: Facts, finding: Finding) -> Phrase:
     """Return the next step for a finding that is not about code size."""
     named = facts.named(finding.key)
-    excess = ""
+    by_excess = ""
     if finding.metric:
-        excess = _excess(finding)
-    if not excess:
+        by_excess = _by_excess(finding)
+    if not by_excess:
         return phrase("see the finding for ", named)
     return phrase(
-        f"reduce {facts.label(finding.quantity, finding.key)} of ",
-        named,
-        f" by {excess}",
+        f"reduce {facts.label(finding.quantity, finding.key)} of ", named, by_excess
     )
 
 

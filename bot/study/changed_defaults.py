@@ -30,14 +30,19 @@ from bot.show.filters import plural
 from bot.study.changed_dispatches import Moved
 from bot.study.prepare import Work
 from bot.study.program_side import ProgramSide
-from bot.study.proving_defaults import BuildSide, prove_default, why_set
+from bot.study.proving_defaults import (
+    BOOLEANS,
+    BuildSide,
+    base_default,
+    prove_default,
+    why_set,
+)
 from bot.study.side_plan import SidePlan
 from bot.study.tracing import SideTracer, side_tracers
 
 MOST_COMPILES = 20
 """Compiles of all experiments with changed defaults together."""
 _PROOF_COMPILES = 2
-_BOOLEANS = ("true", "false")
 
 
 def changed_defaults(
@@ -139,8 +144,8 @@ class _Trials:
             dispatch=delta.name,
         )
         needed_compiles = _PROOF_COMPILES
-        if change.base is None and change.head in _BOOLEANS:
-            needed_compiles += len(_BOOLEANS)  # to find base's default
+        if change.base is None and change.head in BOOLEANS:
+            needed_compiles += len(BOOLEANS)  # to find base's default
         if self.compiles + needed_compiles > MOST_COMPILES:
             return untried("compile budget used up")
         if delta.base is None or delta.head is None:
@@ -153,14 +158,15 @@ class _Trials:
             return untried(head)
         if reason := why_set(base, head, change.option):
             return untried(reason)
-        proofs = self._with_base(base, change)
-        if isinstance(proofs, str):
-            return untried(proofs)
-        proof = prove_default(base, head, proofs)
+        found = base_default(base, change)
+        self.compiles += found.compiles
+        if found.value is None:
+            return untried(found.why)
+        proof = prove_default(base, head, replace(change, base=found.value))
         self.compiles += proof.compiles
         trial = _trial(proof, key, delta)
         if change.base is None:
-            trial = replace(trial, base=proofs.base or "")
+            trial = replace(trial, base=found.value)
         return trial
 
     def _chosen(self, option: str) -> Moved | None:
@@ -180,35 +186,6 @@ class _Trials:
         return BuildSide(
             setup=program.setup, argv=program.argv, source=program.source, row=row
         )
-
-    def _with_base(self, base: BuildSide, change: DefaultChange) -> DefaultChange | str:
-        """Return the change with base's default; why that is not known, or is the same.
-
-        A boolean that base does not report is tried on base with head's value first:
-        usually it gives base's code.
-        """
-        if change.base is not None:
-            return change
-        if change.head not in _BOOLEANS:
-            return "base does not report its default"
-        opposite = _BOOLEANS[1 - _BOOLEANS.index(change.head)]
-        for value in (change.head, opposite):
-            self.compiles += 1
-            code = base.code_with(f"{change.option}={value}")
-            if isinstance(code, Failure):
-                return (
-                    f"base does not compile with {change.option}={value}:"
-                    f" {code.first_line}"
-                )
-            if code.code is None or code.code != base.row.code:
-                continue
-            if value == change.head:
-                return (
-                    "base does not report its default, and head's value gives base's"
-                    " own code on base"
-                )
-            return replace(change, base=value)
-        return "base does not report its default, and no value gives its code"
 
 
 def _trial(proof: KnobProof, key: CellKey, delta: DispatchDelta) -> DefaultTrial:

@@ -25,7 +25,7 @@ from bot.study.proving import (
 )
 from bot.system.files import temporary_directory
 
-_BOOLEANS = ("true", "false")
+BOOLEANS = ("true", "false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,36 +63,41 @@ class BuildSide:
             )
 
 
-def base_default(base: BuildSide, change: DefaultChange) -> str | Failure:
-    """Return base's default of an option.
+@dataclass(frozen=True, slots=True)
+class FoundDefault:
+    """Base's default of an option, or why it is not known, and what it took to find it."""
 
-    If base does not report the default of a boolean, it is the value that gives base's
-    own code.
+    value: str | None
+    why: str = ""  # empty if the value is known
+    compiles: int = 0
+
+
+def base_default(base: BuildSide, change: DefaultChange) -> FoundDefault:
+    """Return base's default of an option, as base reports it or as its code shows it.
+
+    A boolean that base does not report is tried on base with head's value first:
+    usually it gives base's code, and then the default is no reason for a change.
     """
     if change.base is not None:
-        return change.base
-    if change.head not in _BOOLEANS:
-        return Failure("option", f"base does not report the default of {change.option}")
-    fitting = list[str]()
-    for value in _BOOLEANS:
+        return FoundDefault(change.base)
+    unreported = "base does not report its default"
+    if change.head not in BOOLEANS:
+        return FoundDefault(None, unreported)
+    opposite = BOOLEANS[1 - BOOLEANS.index(change.head)]
+    for compiles, value in enumerate((change.head, opposite), 1):
         code = base.code_with(f"{change.option}={value}")
-        if (
-            isinstance(code, AloneCode)
-            and code.code is not None
-            and code.code == base.row.code
-        ):
-            fitting.append(value)
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        return Failure(
-            "option", f"{change.option} does not change this dispatch on base"
-        )
-    return Failure(
-        "option",
-        f"base does not report the default of {change.option}, and no value gives its"
-        " code",
-    )
+        if isinstance(code, Failure):
+            flag = f"{change.option}={value}"
+            why = f"base does not compile with {flag}: {code.first_line}"
+            return FoundDefault(None, why, compiles)
+        if code.code is None or code.code != base.row.code:
+            continue
+        if value == change.head:
+            why = f"{unreported}, and head's value gives base's own code on base"
+            return FoundDefault(None, why, compiles)
+        return FoundDefault(value, compiles=compiles)
+    why = f"{unreported}, and no value gives its code"
+    return FoundDefault(None, why, len(BOOLEANS))
 
 
 def why_set(base: BuildSide, head: BuildSide, option: str) -> str:
@@ -104,7 +109,10 @@ def why_set(base: BuildSide, head: BuildSide, option: str) -> str:
 
 
 def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> KnobProof:
-    """Return the proof of one option: head is compiled with base's default."""
+    """Return the proof of one option: head is compiled with base's default.
+
+    `change.base` is base's default as it is reported, or as `base_default` found it.
+    """
     moved_bytes = moved_code_bytes(base.row, head.row)
     head_bytes = head.row.code_bytes
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
@@ -113,35 +121,20 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
         return untried(reason)
     if change.head is None:
         return untried(f"head does not report the default of {change.option}")
-    if reason := why_set(base, head, change.option):
-        return untried(reason)
-    value = base_default(base, change)
-    compiles = 0
-    if change.base is None and change.head in _BOOLEANS:
-        compiles = len(_BOOLEANS)
-    if isinstance(value, Failure):
-        return untried(value.first_line, compiles=compiles)
-    if value == change.head:
-        return untried(
-            f"the default of {change.option} is the same on both sides",
-            compiles=compiles,
-        )
     alone_code = head.code_with()
     if isinstance(alone_code, Failure):
         return untried(
-            f"head does not compile alone: {alone_code.first_line}",
-            compiles=compiles + 1,
+            f"head does not compile alone: {alone_code.first_line}", compiles=1
         )
     if reason := why_other_code(alone_code, head.row, moved_bytes):
-        return untried(reason, compiles=compiles + 1)
-    flag = f"{change.option}={value}"
+        return untried(reason, compiles=1)
+    flag = f"{change.option}={change.base}"
     after = head.code_with(flag)
     if isinstance(after, Failure):
         return untried(
-            f"head does not compile with {flag}: {after.first_line}",
-            compiles=compiles + 2,
+            f"head does not compile with {flag}: {after.first_line}", compiles=2
         )
     proof = proof_after(
         base.row, moved_bytes=moved_bytes, alone_code=alone_code, after=after
     )
-    return replace(proof, knobs=(flag,), compiles=compiles + 2)
+    return replace(proof, knobs=(flag,), compiles=2)

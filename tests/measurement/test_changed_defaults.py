@@ -23,7 +23,13 @@ from bot.core.defaults import (
 from bot.core.proof import NOT_TRIED, PROVED, REFUTED
 from bot.core.snapshot import Failure
 from bot.show.defaults import default_words
-from bot.study.proving_defaults import BuildSide, base_default, prove_default
+from bot.study.proving_defaults import (
+    BuildSide,
+    FoundDefault,
+    base_default,
+    prove_default,
+    why_set,
+)
 from bot.system.cancel import Cancel
 
 BASE = "3.10.0"
@@ -114,9 +120,9 @@ def test_a_changed_default_is_proved_where_the_compiler_does_not_report_it(
     sides: dict[str, BuildSide],
 ) -> None:
     change = DefaultChange(REASSOCIATE, None, "false")
-    assert base_default(sides[BASE], change) == "true"
-    proof = prove_default(sides[BASE], sides[HEAD], change)
-    assert (proof.status, proof.is_exact, proof.compiles) == (PROVED, True, 4)
+    assert base_default(sides[BASE], change) == FoundDefault("true", compiles=2)
+    proof = prove_default(sides[BASE], sides[HEAD], replace(change, base="true"))
+    assert (proof.status, proof.is_exact, proof.compiles) == (PROVED, True, 2)
     assert (
         proof.moved_bytes == proof.restored_bytes
         and proof.moved_bytes
@@ -208,20 +214,25 @@ def test_a_default_that_did_nothing_is_refuted_or_not_tried(
         base, head, DefaultChange("--iree-llvmcpu-loop-unrolling", "true", "false")
     )
     assert (unrelated.status, unrelated.restored_bytes) == (REFUTED, 0)
-    idle = prove_default(
-        base, head, DefaultChange("--iree-flow-enable-pad-handling", None, "false")
+    idle = base_default(
+        base, DefaultChange("--iree-flow-enable-pad-handling", None, "false")
     )
-    assert (idle.status, idle.compiles) == (NOT_TRIED, 2)
-    assert (
-        idle.why
-        == "--iree-flow-enable-pad-handling does not change this dispatch on base"
+    assert idle == FoundDefault(
+        value=None,
+        why=(
+            "base does not report its default, and head's value gives base's own code"
+            " on base"
+        ),
+        compiles=1,
     )
     unknown = prove_default(base, head, DefaultChange("--no-such-option", "1", "2"))
     assert unknown.status == NOT_TRIED
     assert unknown.why.startswith("head does not compile with --no-such-option=1: ")
     overridden = replace(head, argv=(*head.argv, f"{REASSOCIATE}=true"))
-    outcome = prove_default(base, overridden, DefaultChange(REASSOCIATE, None, "false"))
-    assert outcome.why == f"the build on head sets {REASSOCIATE} itself"
+    assert (
+        why_set(base, overridden, REASSOCIATE)
+        == f"the build on head sets {REASSOCIATE} itself"
+    )
 
 
 @pytest.mark.compiler
