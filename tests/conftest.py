@@ -1,4 +1,4 @@
-"""Which tests `make test` runs, what many of them share, and what is said of those that this machine could not run."""
+"""Select the tests of `make test`, share fixtures, and list the reasons for skipped tests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 SLOW = frozenset({"browser", "folding", "running", "whole"})
-"""Folders of which only what is marked `quick` belongs to `make test`."""
+"""Folders whose tests are all slow, except those marked `quick`."""
 LONGEST = (
     "test_pull_request_story.py",
     "test_known_causes.py",
@@ -128,7 +128,7 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def runtime() -> Runtime:
-    """What runs artifacts."""
+    """Return IREE's runtime, which runs artifacts."""
     return installed() or needs.missing("the extra run is not installed")
 
 
@@ -142,7 +142,7 @@ def short_runs() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One for all tests of a file."""
+    """Start one browser for all tests of a file."""
     from browser import chromium  # only who opens pages has one
 
     with chromium() as running:

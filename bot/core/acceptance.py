@@ -1,9 +1,9 @@
 """Decide which failing findings are accepted.
 
 A person with write access accepts a failing finding as it is measured, and no further.
-An acceptance is bound to what its author saw: the value of each, and for a cell's state
-how the cell had ended, and in which words the compiler failed. Whatever grows later is
-reported again, and so is a crash of a cell that was over a limit, or another error.
+An acceptance covers only what its author saw. For a metric that is the value. For a
+failed build it is how the build ended, and the compiler's message. A later growth is
+reported again. So is a crash of a build whose size was accepted, or another error.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Seen(Record, frozen=True, order=True, array_like=True):
 
 
 class Acceptance(Record, frozen=True, array_like=True):
-    """The acceptance of what was seen, bound to those numbers."""
+    """Accepted findings with their values, who accepted them, and why."""
 
     who: str
     # id of the event that set the label, or of the comment with the command

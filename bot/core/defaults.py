@@ -56,7 +56,7 @@ class DefaultTrial(Record, frozen=True, omit_defaults=True):
     # experiment found it
     base: Words = ""
     # model, target, dispatch: the largest change that the option may have caused; empty
-    # if it was not tried
+    # if no dispatch of the option's backend changed
     model: Text = ""
     target: Text = ""
     dispatch: Text = ""

@@ -1,8 +1,9 @@
 """Post the report of a pull request whose own run could not write.
 
-This is the trusted run. It runs nothing of the pull request, and believes nothing that
-the run's artifact says of itself. From the artifact it takes the snapshots and the
-trials of changed defaults. They are checked, compared and rendered here.
+This is the trusted run. It executes nothing of the pull request. From the run's artifact
+it takes the snapshots, the IR that the report quotes, the trials of flags and defaults,
+and the reason if the run failed. It checks their format, and decides the verdict itself.
+A trial changes no number and no verdict.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ def post(services: Services) -> int:
 
     Nothing is delivered if the pull request has other commits now. A branch may be
     the head of several pull requests, each with another base. The report then goes
-    to the one whose base its merge commit is onto. If a run left no report, those
-    of them that have no result yet get the reason.
+    to the one whose base branch has the first parent of the merge commit. If the run
+    left no report, each of these pull requests without a result gets the reason.
     """
     run = services.context.run
     if run is None:
@@ -152,7 +153,7 @@ def post(services: Services) -> int:
 
 
 def _had_its_base(hub: Hub, pull: PullRequest, moment: datetime) -> bool:
-    """Return whether a pull request was open at a time, and had the base of today."""
+    """Return whether a pull request existed at that moment, with the base of today."""
     if pull.created_at > moment:
         return False
     changed_at = base_changed_at(hub, pull.number)
@@ -168,11 +169,10 @@ def _checked(
     config: Config,
     texts: Texts,
 ) -> Report:
-    """Return a report from a run's artifact, of which only snapshots are read.
+    """Return a report made from the snapshots and the quoted IR of a run's artifact.
 
-    GitHub's own facts are not read from the artifact. The base is a stored snapshot
-    if there is one, since the run that measured the artifact was the pull
-    request's.
+    GitHub's own facts are not read from the artifact. A stored base is preferred,
+    because the pull request's own run measured the other one.
 
     `sha`: the commit of the base branch that the head was merged onto; `sides`: as
     the artifact has them.
@@ -258,7 +258,7 @@ def _no_compiler(services: Services, config: Config, sha: str) -> str:
 def _merged_onto(
     hub: Hub, pulls: Sequence[PullRequest], merge: str
 ) -> tuple[PullRequest, str]:
-    """Return the pull request that a merge commit is of, and its first parent.
+    """Return the pull request that a merge commit belongs to, and its first parent.
 
     The pull requests have one head. The first parent is a commit of the base.
 

@@ -84,14 +84,15 @@ def pushed_side(
 ) -> Push | None:
     """Return the pushed commit as it was measured.
 
-    None if the nearest baseline already has the same result.
+    None if there is nothing new to store: the nearest baseline has the same result, there
+    is no baseline before the push, or the older one with this result is gone.
 
     A commit that takes a change back has the result of an older baseline, which the
     measuring job did not measure again. That baseline is then the commit's own, so that
     the next push is compared with it.
 
     Raises:
-        InputError: the snapshot is of another commit, or has no digest.
+        InputError: the snapshot is of another commit, or `measured.json` has no digest.
     """
     sha = services.context.sha
     digest = handed.measured.digest

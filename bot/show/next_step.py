@@ -61,8 +61,8 @@ def _next_step(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
 def _or_accept(report: Report) -> Phrase:
     """Return who can accept the findings, and how.
 
-    It is empty for a report that no label belongs to: that of a push, or of a run that a
-    person started. Only a comment on a pull request has a hidden line.
+    It is empty for the report of a push, and for that of a run that a person started.
+    Only reports on pull requests and merge queues have a `state_line`.
     """
     if not report.state_line:
         return ()
@@ -105,8 +105,8 @@ def _to_do(facts: Facts, groups: Sequence[AlarmGroup]) -> Phrase:
 def _worst_findings(facts: Facts, broken: Collection[CellKey]) -> list[Finding]:
     """Return one failing finding for each build that compiles.
 
-    It is that of the code size if there is one, and of several limits on one value the
-    one that is exceeded most.
+    A finding about code size comes first. If one metric exceeds several limits, it is
+    the one with the largest excess.
     """
     failing = [
         finding for finding in facts.report.verdict.news if mark_of(finding) == "fail"
@@ -121,14 +121,14 @@ def _worst_findings(facts: Facts, broken: Collection[CellKey]) -> list[Finding]:
 
 
 def _is_worse(finding: Finding, other: Finding) -> bool:
-    """Return whether a finding stands for a build in place of another one."""
+    """Return whether the finding replaces the other one as the worst of its build."""
     if finding.metric != other.metric:
         return finding.metric == "artifact_bytes"
     return (_excess(finding) or 0) > (_excess(other) or 0)
 
 
 def _excess(finding: Finding) -> int | None:
-    """Return by how much a value is over its limit; None if the finding has no figure."""
+    """Return by how much a value exceeds its limit; None if the finding has no figure."""
     if finding.head is None or finding.allowed is None:
         return None
     if finding.kind == "limit":
@@ -145,7 +145,7 @@ def _by_excess(finding: Finding) -> str:
 
 
 def _shrink(facts: Facts, finding: Finding) -> Phrase:
-    """Return a build, and by how much its code size is over the limit."""
+    """Return a build, and by how much its code size exceeds the limit."""
     return phrase(facts.named(finding.key), _by_excess(finding))
 
 

@@ -68,9 +68,9 @@ def commit_blobs(
     message: str,
     seconds: int,
 ) -> str:
-    """Make a commit of that time that adds these blobs to its parent.
+    """Make a commit that adds these blobs to its parent.
 
-    A blob is `mode,blob,path`. Returns the SHA of the commit.
+    A blob is `mode,blob,path`, and `seconds` is the date of the commit. Returns its SHA.
     """
     name, address = AUTHOR
     index = {"GIT_INDEX_FILE": str(git.directory / "index-of-tree")}

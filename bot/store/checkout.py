@@ -14,7 +14,7 @@ from bot.system.git import Git
 
 
 class CheckedOut(DirectoryStore):
-    """A store below a folder; a folder that does not exist is a branch that does not exist.
+    """A store below a folder; a missing folder is an empty store.
 
     Args:
         git: in the folder.
@@ -25,9 +25,9 @@ class CheckedOut(DirectoryStore):
         self._git = git
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Return the entries by the list of a copy, or by the commits that wrote them.
+        """Sort the entries by the list of a copy, or by the commits that wrote them.
 
-        All files of a copy are equally old.
+        The times of files do not help: a copy writes all files at once.
         """
         listed = self.root / ORDER
         if listed.is_file():

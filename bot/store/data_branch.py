@@ -2,12 +2,14 @@
 
 This is the store on GitHub, to which many jobs write at once.
 
-A writer never overwrites another: where one was faster, it fetches again, puts its file
-on top and pushes anew. The first writer of a week rewrites the branch without what the
-retention drops, unless another writes at the same time. It works in a bare repository
-of its own, fetched without files (`blob:none`) and without history, so that a branch of
-thousands of snapshots costs its listing; the user's clone, its index, branches and
-settings stay untouched.
+A writer never overwrites another. If another one pushed first, the bot fetches again, adds
+its file and pushes again. The first writer of a week rewrites the branch without the
+entries that the retention drops, unless another one writes at the same time.
+
+The bot works in a temporary bare repository. It fetches commits without files
+(`blob:none`), and history only to sort entries or to rewrite the branch. A branch of
+thousands of snapshots therefore costs no more than its listing. The user's clone is not
+touched.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class DataBranch:
         git: in the user's clone, with credentials that may push.
         address: of the other repository; empty for the clone's origin.
         default_branch: of the repository, which is never written to; empty where it is not known.
-        keep_days: how long every snapshot is kept, before one a week is; 0: all are kept for good.
+        keep_days: days for which every snapshot is kept, before one a week is. 0 keeps all.
         sleep: waits so many seconds before the next push.
         say: gets a line where older snapshots are dropped, or could not be.
         now: the time, in seconds since the epoch.
@@ -124,8 +126,8 @@ class DataBranch:
             raise self._foreign("is the default branch")
         tip = self._fetch(TIP, "--depth=1")
         if tip is None:
-            # Git keeps branches as paths: none can stand below another, which a push
-            # would say as if it lost a race.
+            # Git cannot have the branches `a` and `a/b`. Its error for that push looks
+            # like that for a lost race, so this is checked first.
             parts = self._branch.split("/")
             above = []
             for count in range(1, len(parts)):
@@ -283,7 +285,8 @@ class DataBranch:
     def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
         """Push one snapshot with its IR.
 
-        It is tried again as often as other writers come first. Raises
+        If another writer pushes first, it is tried again, at most `ATTEMPTS` times.
+        Returns False if the snapshot is already stored and can be read. Raises
         NetworkError, ConfigError.
         """
         path = path_of(entry)

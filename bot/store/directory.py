@@ -1,4 +1,4 @@
-"""Store snapshots in a local directory, if the bot does not run on GitHub."""
+"""Store snapshots in a directory: the default outside GitHub Actions."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Store(Protocol):
         """
 
     def save(self, entry: Entry, snapshot: Snapshot, ir: bytes = b"") -> bool:
-        """Store a snapshot for good.
+        """Store a snapshot and its IR.
 
         Returns False if the entry was there already and can be read: it then
         stays as it is.
@@ -140,7 +140,7 @@ def compressed(text: bytes) -> bytes:
 
 
 def unpack(data: bytes, where: str) -> Snapshot:
-    """Return what `kept` keeps of the snapshot that `pack` was given.
+    """Read a snapshot that `pack` wrote.
 
     Raises InputError naming `where` for bytes that are torn, foreign or unpack to over
     64 MiB.

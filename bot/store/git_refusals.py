@@ -7,8 +7,8 @@ import re
 from bot.errors import NetworkError
 from bot.system.git import Git, first_line
 
-# A push that lost a race, told by git itself and by the other side, which had the
-# branch locked or moved meanwhile.
+# Messages of git and of the server for a push that lost a race: another writer locked or
+# moved the branch.
 LOST_A_RACE = re.compile(
     r"\[rejected\]|non-fast-forward|fetch first|stale info"
     r"|\[remote rejected\].*(cannot lock ref|failed to update|failed to lock|unable to"

@@ -16,7 +16,8 @@ from bot.store.entries import MOST_IR_BYTES, Store, compressed, decompressed
 
 MOST_UNPACKED_IR_BYTES = 32 << 20
 """The most that it may have unpacked, and the most that a reader unpacks."""
-_DROPPED_PARTS = 8  # of what is too large, one part of so many is left out at a time
+# If the file is too large, the last eighth of its dispatches is left out, again and again.
+_DROPPED_PARTS = 8
 
 
 def packed_ir(compiler: str, dispatches: Sequence[StoredDispatch]) -> bytes:

@@ -11,7 +11,7 @@ from bot.core.baseline import Entry
 
 DAY_SECONDS = 86_400
 IR_DAYS = 14
-"""The number of days for which a branch keeps the IR of a snapshot.
+"""The IR of older snapshots is removed when the branch is thinned, but for the last of each report.
 
 The IR is fifteen times as large as the snapshot.
 """

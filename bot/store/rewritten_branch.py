@@ -20,8 +20,8 @@ def rewritten_branch(
 ) -> str:
     """Make a new branch of the kept entries, with a commit a day.
 
-    Returns the SHA of its tip. Two entries of one commit of the code are in
-    two commits, to keep their order.
+    Returns the SHA of its tip. Entries of the same source commit go into separate commits
+    of the data branch, to keep their order.
     """
     days: list[list[Entry]] = []
     for entry in remaining:

@@ -1,6 +1,6 @@
-"""Try each changed default of a compiler option on head.
+"""Compile head with base's value of each changed default of a compiler option.
 
-For the largest change that the option may have caused.
+A default is tried on the largest changed dispatch of its backend.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PROOF_COMPILES = 2
 def changed_defaults(
     plans: Sequence[SidePlan], sides: Mapping[str, Snapshot], work: Work
 ) -> tuple[TriedDefault, ...]:
-    """Return the options whose default changed, each with its experiment.
+    """Return the options whose default changed, each with its experiment or why there is none.
 
     Options whose default only one side reports are among them.
 
@@ -130,10 +130,10 @@ class _Trials:
     compiles: int = 0
 
     def tried(self, change: DefaultChange) -> DefaultTrial:
-        """Try one default on the largest dispatch of a target that has the option."""
+        """Try one default on the largest changed dispatch of its backend."""
         chosen = self._chosen(change.option)
         if chosen is None:
-            return DefaultTrial("not-tried", "no dispatch of its target changed")
+            return DefaultTrial("not-tried", "no dispatch of its backend changed")
         key, delta = chosen
         untried = partial(
             DefaultTrial,

@@ -65,7 +65,7 @@ class BuildSide:
 
 @dataclass(frozen=True, slots=True)
 class FoundDefault:
-    """Base's default of an option, or why it is not known, and what it took to find it."""
+    """Base's default of an option or the reason why it is unknown, and the number of compiles."""
 
     value: str | None
     why: str = ""  # empty if the value is known
@@ -75,8 +75,8 @@ class FoundDefault:
 def base_default(base: BuildSide, change: DefaultChange) -> FoundDefault:
     """Return base's default of an option, as base reports it or as its code shows it.
 
-    A boolean that base does not report is tried on base with head's value first:
-    usually it gives base's code, and then the default is no reason for a change.
+    A boolean that base does not report is tried on base with head's value first. If that
+    gives base's code, the default cannot explain the change, and the search ends.
     """
     if change.base is not None:
         return FoundDefault(change.base)
@@ -93,10 +93,10 @@ def base_default(base: BuildSide, change: DefaultChange) -> FoundDefault:
         if code.code is None or code.code != base.row.code:
             continue
         if value == change.head:
-            why = f"{unreported}, and head's value gives base's own code on base"
+            why = f"{unreported}, and on base head's value gives the same code"
             return FoundDefault(None, why, compiles)
         return FoundDefault(value, compiles=compiles)
-    why = f"{unreported}, and no value gives its code"
+    why = f"{unreported}, and neither true nor false gives its code"
     return FoundDefault(None, why, len(BOOLEANS))
 
 

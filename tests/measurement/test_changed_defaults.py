@@ -134,7 +134,7 @@ def test_a_changed_default_is_proved_where_the_compiler_does_not_report_it(
 @pytest.mark.compiler
 @pytest.mark.slow
 def test_a_comparison_tries_changed_defaults(tmp_path: Path) -> None:
-    """The one that did it is proved; the others give base's own code on base."""
+    """The one that did it is proved. The others give the same code on base."""
     (tmp_path / "m.mlir").write_text(SUM, encoding="utf-8")
     config = (
         "schema: code-size-config/1\nmodels: [m.mlir]\ntargets: [llvm-cpu-x86_64]\n"
@@ -220,8 +220,8 @@ def test_a_default_that_did_nothing_is_refuted_or_not_tried(
     assert idle == FoundDefault(
         value=None,
         why=(
-            "base does not report its default, and head's value gives base's own code"
-            " on base"
+            "base does not report its default, and on base head's value gives the same"
+            " code"
         ),
         compiles=1,
     )

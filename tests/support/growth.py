@@ -1,7 +1,7 @@
-"""How work grows with its input: counted where Python does it, CPU time of n against 8n where C code does.
+"""Measure how work grows with its input.
 
-Neither asks how fast a machine is, or how busy: a count is exact, and a ratio has the
-machine in both halves.
+`steps` counts the instructions of Python code. `cpu_growth` compares the CPU time of two
+inputs, for work that C code does. Neither depends on how fast or how busy the machine is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 Input = TypeVar("Input")
 GROWTH = 8
-"""How many times the smaller input the larger one is: so far apart that no busy machine takes one for the other."""
+"""Ratio of the two input sizes: large enough to separate linear from quadratic on a busy machine."""
 
 LINEAR = 22.0
 """Bound of `cpu_growth`: what is linear gives about 8 (up to 13 with caches and logarithms), what is quadratic 64."""
@@ -26,7 +26,10 @@ _ENOUGH_CPU_SECONDS = 0.02
 
 
 def steps(action: Callable[[], object]) -> int:
-    """How many instructions of Python's own machine the action runs, a call of C code being one: no loop is missed."""
+    """Count the instructions of Python code that the action runs.
+
+    A call into C code counts as one: `cpu_growth` is for loops inside it.
+    """
     counted = 0
 
     def count(frame: FrameType, event: str, _argument: Any) -> Any:
@@ -51,13 +54,13 @@ def cpu_growth(
     size: int,
     tries: int = 5,
 ) -> float:
-    """CPU time for an input of twice the size, divided by that for one `GROWTH` times smaller.
+    """Return the CPU time for an input of twice the size, divided by that for one `GROWTH` times smaller.
 
-    Each the least of a few tries: the small one of two at least, as it is the one whose
-    disturbance would hide a growth.
+    Each time is the least of up to `tries` runs, because a disturbance only adds to it. The
+    small input runs twice at least: a disturbance there would hide a growth. The first
+    ratio below `LINEAR` ends it.
 
-    What disturbs a measurement only ever adds to it. The size has to be large enough
-    that what does not grow is little beside what does.
+    The size has to be so large that the work that does not grow is a small part.
     """
     small = make_input(2 * size // GROWTH)
     large = make_input(2 * size)
@@ -85,7 +88,7 @@ def _cpu_seconds(value: Input, work: Callable[[Input], object], turns: int) -> f
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """The collector calls what others hung onto it (`gc.callbacks`): Python code that is not the action's."""
+    """Turn the garbage collector off: it calls Python code of others (`gc.callbacks`)."""
     gc.disable()
     try:
         yield
