@@ -1,4 +1,4 @@
-"""The whole story of pull requests: the action as a process, the real compiler and the quick suite, a GitHub over HTTP.
+"""The whole story of pull requests: the action as a process, the real compiler, four models of the suite, a GitHub over HTTP.
 
 One test tells it from the first push to the refused artifact, as each chapter stands on
 the one before.
@@ -46,10 +46,11 @@ WRITER = {
     "actions": "write",
 }
 READER = dict.fromkeys(WRITER, "read")
-QUICK = (
+# Not mobilenet_v1_f32_224: its x86-64 build is non-deterministic, and so compiled six times a side.
+MODELS = (
     "bert_l4_f32_s128",
     "bert_l4_f32_dyn",
-    "mobilenet_v1_f32_224",
+    "jax_mlp_train_step_f32",
     "mobilenet_v1_int8_tosa",
 )
 BERT = CellKey("bert_l4_f32_s128", "llvm-cpu-x86_64")
@@ -71,7 +72,7 @@ def configuration(cpu: str) -> str:
 def files_of_main() -> dict[str, str | None]:
     models = {
         f"models/{name}.mlir": (configs_dir() / "models" / f"{name}.mlir").read_text()
-        for name in QUICK
+        for name in MODELS
     }
     return {
         **models,
