@@ -178,7 +178,7 @@ class Elf:
 
     def require_inside(self, symbol: Symbol) -> None:
         """Raise `ImpossibleBinary` for a function with bytes outside of its section."""
-        if symbol.size_bytes and self.contents(symbol) is None:
+        if symbol.size_bytes and self._place(symbol) is None:
             section = self.sections.get(symbol.section)
             room = "a section without bytes in the file"
             if section:
@@ -194,6 +194,16 @@ class Elf:
 
         None if its section has no such bytes.
         """
+        start = self._place(symbol)
+        if start is None:
+            return None
+        return self.data[start : start + symbol.size_bytes]
+
+    def _place(self, symbol: Symbol) -> int | None:
+        """Return where the bytes of a symbol begin in a linked file.
+
+        None if its section has no such bytes.
+        """
         section = self.sections.get(symbol.section)
         if (
             section is None
@@ -202,8 +212,7 @@ class Elf:
             <= section.span.size - symbol.size_bytes
         ):
             return None
-        start = section.span.start + symbol.value - section.address
-        return self.data[start : start + symbol.size_bytes]
+        return section.span.start + symbol.value - section.address
 
 
 def read_elf(data: bytes) -> Reading:

@@ -5,8 +5,10 @@ What goes wrong costs one answer, not the run.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import py_compile
 import re
 import subprocess
 import sys
@@ -80,6 +82,28 @@ def test_a_worker_is_started_on_first_use_and_only_once(tmp_path: Path) -> None:
     bound.close()
     bound.close()
     assert wait_until(lambda: not any(map(is_alive, starts(tmp_path))))
+
+
+def test_byte_code_beside_the_bindings_is_not_read(tmp_path: Path) -> None:
+    package = tmp_path / "iree/compiler"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "ir.py").write_text("raise ImportError('the source')\n")
+    mark = tmp_path / "was-read"
+    evil = tmp_path / "evil.py"
+    evil.write_text(f"open({str(mark)!r}, 'w').close()\n")
+    py_compile.compile(
+        str(evil),
+        cfile=importlib.util.cache_from_source(str(package / "ir.py")),
+        doraise=True,
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    bound = Bindings(tmp_path, "", Cancel())
+    assert "cannot be loaded" in error_of(bound.ask("program", stream="s.mlir"))
+    assert not mark.exists()
+    argv = [sys.executable, "-c", "import iree.compiler.ir"]
+    subprocess.run(argv, cwd=tmp_path, check=True)
+    assert mark.exists(), "Python reads this byte code where nothing keeps it from that"
 
 
 @pytest.mark.parametrize(

@@ -471,7 +471,7 @@ Hostile = tuple[Callable[[int], bytes], Callable[[bytes], object], int]
 HOSTILE: dict[str, Hostile] = {
     "constants of one place": (constants_of_one_place, function_codes, 6000),
     "constants that overlap": (constants_that_overlap, function_codes, 500),
-    "functions that overlap": (functions_that_overlap, function_codes, 500),
+    "functions that overlap": (functions_that_overlap, function_codes, 8_000),
     "many sections": (many_sections, function_codes, 6000),
     "sections of one place": (sections_of_one_place, function_codes, 1000),
     "sections of one place, as an executable": (sections_of_one_place, ELF.read, 1000),

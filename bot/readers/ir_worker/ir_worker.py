@@ -347,7 +347,11 @@ def _bindings(root: str) -> Any:
     None in `sys.modules` refuses an import at once. The bindings do without numpy. The
     dialects' Python modules (seconds where they are not yet byte-compiled) only add
     typed views; those of LLVM's types are in an extension module.
+
+    Byte code beside the bindings is not read: anybody who ran a compiler may have written
+    it.
     """
+    sys.pycache_prefix = os.path.join(os.devnull, "none")
     sys.path[0:1] = [root]
     sys.modules.update(dict.fromkeys(_UNUSED_MODULES))  # type: ignore[arg-type]
     bindings = importlib.import_module("iree.compiler.ir")
