@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ir_child import Child, compiled
+from ir_child import WORKER, Child, compiled
 from places import FIXTURES
 
 from bot.readers.ir_worker.ir_answers import MOST_REMEMBERED, Answers, without_devices
@@ -67,6 +67,27 @@ def test_the_answers_of_one_worker_are_those_of_several(
         child = Child(compiler_root)
         assert program(worker, folder) == program(child, folder), target
         assert child.end() == 0
+
+
+WITH_TYPED_VIEWS = f"""
+import sys
+sys.path.insert(0, {str(WORKER.parents[1])!r})
+from ir_worker import ir_worker
+ir_worker._UNUSED_MODULES = ("numpy",)
+sys.exit(ir_worker.main(sys.argv[1]))
+"""
+
+
+def test_answers_need_no_typed_views_of_dialects(
+    compiler_root: Path, worker: Child, folders: dict[str, Path]
+) -> None:
+    """The worker refuses the dialects' Python modules, as they take long to compile."""
+    child = Child(compiler_root, code=WITH_TYPED_VIEWS)
+    for folder in folders.values():
+        answer = program(worker, folder)
+        assert answer == program(child, folder)
+        assert answer["entry_points"]
+    assert child.end() == 0
 
 
 def test_the_phases_of_targets_differ_in_their_devices_alone(

@@ -68,10 +68,11 @@ def compiled(
 class Child:
     """The worker process and the two ends of its protocol."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, code: str | None = None) -> None:
+        program = ["-c", code] if code else [str(WORKER)]
         # -S: without site-packages, so that neither numpy nor the bot can be imported.
         self.process = subprocess.Popen(
-            [sys.executable, "-S", str(WORKER), str(root)],
+            [sys.executable, "-S", *program, str(root)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -71,11 +71,7 @@ from .ir_program import program
 from .ir_walk import Answer
 
 HERE = "on this machine: "  # `bot.core.this_machine.HERE`
-_UNUSED_MODULES = (
-    "numpy",
-    "iree.compiler.dialects.linalg",
-    "iree.compiler.dialects.llvm",
-)
+_UNUSED_MODULES = ("numpy", "iree.compiler.dialects")
 _NEVER_CONFIGURED = (
     "arith.",
     "math.",
@@ -344,9 +340,9 @@ def _short(attribute: str) -> str:
 def _bindings(root: str) -> Any:
     """Import `iree.compiler.ir` of the wheel, without what is slow and not needed.
 
-    None in `sys.modules` refuses an import at once. The bindings do without numpy. The
-    dialects' Python modules (seconds where they are not yet byte-compiled) only add
-    typed views; those of LLVM's types are in an extension module.
+    None in `sys.modules` refuses an import at once. The bindings do without numpy, and
+    without the dialects' Python modules. Those only add typed views, and to compile them
+    takes up to seconds. LLVM's types are in an extension module.
 
     Byte code beside the bindings is not read: anybody who ran a compiler may have written
     it.
