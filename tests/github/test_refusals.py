@@ -24,8 +24,9 @@ def grown(stage: Stage, number: int = 1) -> tuple[str, str]:
 @pytest.mark.parametrize("path", ["/pulls/1$", "/comments$", "/labels$", "/user$"])
 @pytest.mark.parametrize("kind", ["length", "JSON"])
 def test_a_truncated_answer_is_asked_for_again(
-    stage: Stage, path: str, kind: str
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, path: str, kind: str
 ) -> None:
+    monkeypatch.setattr("bot.system.hub._LONGEST_PAUSE_SECONDS", 0.01)
     stage.main()
     pull = grown(stage)
     headers = {"Content-Length": "5000"} if kind == "length" else {}
