@@ -44,7 +44,7 @@ compare: $(VENV)/.installed ## compare IREE 3.11.0 with 3.13.0 over the quick su
 test: $(VENV)/.installed ## run most tests and one real comparison: about five minutes on two idle cores
 	$(BIN)/python -m pytest -m 'not slow'
 
-test-all: test ## run all tests: also whole runs, all releases, commands of documents, and a browser (45 minutes more)
+test-all: test ## run all tests: also whole runs, all releases, commands of documents, and a browser (35 minutes more)
 	$(BIN)/python -m pytest -m slow
 
 GOLDEN_TESTS = $(shell grep -rlE 'check_golden|UPDATE_GOLDENS' tests --include='test_*.py')

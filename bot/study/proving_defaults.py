@@ -119,6 +119,8 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
     reason = why_no_experiment(base.row, head.row)
     if moved_bytes is None or head_bytes is None or reason:
         return untried(reason)
+    if change.base is None:
+        return untried(f"base's default of {change.option} is not known")
     if change.head is None:
         return untried(f"head does not report the default of {change.option}")
     alone_code = head.code_with()

@@ -18,7 +18,7 @@ from bot.core.snapshot import Dispatch
 from bot.show.proofs import knob_proof_words
 from bot.study.compiling_alone import CONFIGURATIONS
 from bot.study.proving import ConfiguredPair, prove_configuration
-from bot.study.proving_defaults import BuildSide, prove_default
+from bot.study.proving_defaults import BuildSide, base_default, prove_default
 
 pytestmark = pytest.mark.compiler
 
@@ -121,8 +121,9 @@ def test_a_changed_default_that_carries_a_part_is_refuted(
         sides[release] = BuildSide(
             setups[release], stage.argv(cell), stage.source, row_of(stage)
         )
-    proof = prove_default(
-        sides[BASE], sides[HEAD], DefaultChange(REASSOCIATE, None, "false")
-    )
+    found = base_default(sides[BASE], DefaultChange(REASSOCIATE, None, "false"))
+    assert found.value == "true"
+    known = DefaultChange(REASSOCIATE, found.value, "false")
+    proof = prove_default(sides[BASE], sides[HEAD], known)
     assert (proof.status, proof.knobs) == (REFUTED, (f"{REASSOCIATE}=true",))
     assert proof.restored_bytes and proof.restored_bytes > 1000  # of more than 20,000
