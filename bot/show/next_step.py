@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from bot.core.acceptance import APPROVAL_LABEL
 from bot.core.findings import Finding
+from bot.core.policy import excess
 from bot.core.report import Report
 from bot.core.snapshot import CellKey
 from bot.show.alarms import BROKEN, WARNED, AlarmGroup
@@ -124,28 +125,21 @@ def _is_worse(finding: Finding, other: Finding) -> bool:
     """Return whether the finding replaces the other one as the worst of its build."""
     if finding.metric != other.metric:
         return finding.metric == "artifact_bytes"
-    return (_excess(finding) or 0) > (_excess(other) or 0)
-
-
-def _excess(finding: Finding) -> int | None:
-    """Return by how much a value exceeds its limit; None if the finding has no figure."""
-    if finding.head is None or finding.allowed is None:
-        return None
-    if finding.kind == "limit":
-        return finding.head - finding.allowed
-    return finding.head - (finding.base or 0) - finding.allowed
+    return excess(finding) > excess(other)
 
 
 def _by_excess(finding: Finding) -> str:
-    """Return `` by 29,456 B``; empty if the finding has no figure."""
-    excess = _excess(finding)
-    if excess is None:
+    """Return by how much a value exceeds its limit: `` by 29,456 B``.
+
+    It is empty if the finding has no figure.
+    """
+    if not excess(finding):
         return ""
-    return f" by {amount(excess, finding.quantity.unit)}"
+    return f" by {amount(excess(finding), finding.quantity.unit)}"
 
 
 def _shrink(facts: Facts, finding: Finding) -> Phrase:
-    """Return a build, and by how much its code size exceeds the limit."""
+    """Return a build, and the bytes that it has to lose."""
     return phrase(facts.named(finding.key), _by_excess(finding))
 
 

@@ -16,7 +16,7 @@ from bot.store.entries import MOST_IR_BYTES, Store, compressed, decompressed
 
 MOST_UNPACKED_IR_BYTES = 32 << 20
 """The most that it may have unpacked, and the most that a reader unpacks."""
-# If the file is too large, the last eighth of its dispatches is left out, again and again.
+# While the file is too large, the last eighth of its dispatches is left out.
 _DROPPED_PARTS = 8
 
 

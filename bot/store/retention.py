@@ -11,9 +11,9 @@ from bot.core.baseline import Entry
 
 DAY_SECONDS = 86_400
 IR_DAYS = 14
-"""The IR of older snapshots is removed when the branch is thinned, but for the last of each report.
+"""Number of days after which a snapshot may lose its IR, when the branch is next thinned.
 
-The IR is fifteen times as large as the snapshot.
+Each report's last snapshot keeps it. The IR is fifteen times as large as the snapshot.
 """
 _MONDAY_DAYS = 3  # the epoch began on a Thursday
 

@@ -31,9 +31,9 @@ from bot.study.changed_dispatches import Moved
 from bot.study.prepare import Work
 from bot.study.program_side import ProgramSide
 from bot.study.proving_defaults import (
-    BOOLEANS,
     BuildSide,
     base_default,
+    most_search_compiles,
     prove_default,
     why_set,
 )
@@ -143,9 +143,7 @@ class _Trials:
             target=key.target,
             dispatch=delta.name,
         )
-        needed_compiles = _PROOF_COMPILES
-        if change.base is None and change.head in BOOLEANS:
-            needed_compiles += len(BOOLEANS)  # to find base's default
+        needed_compiles = most_search_compiles(change) + _PROOF_COMPILES
         if self.compiles + needed_compiles > MOST_COMPILES:
             return untried("compile budget used up")
         if delta.base is None or delta.head is None:

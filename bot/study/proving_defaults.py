@@ -25,7 +25,7 @@ from bot.study.proving import (
 )
 from bot.system.files import temporary_directory
 
-BOOLEANS = ("true", "false")
+_BOOLEANS = ("true", "false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,13 @@ class FoundDefault:
     compiles: int = 0
 
 
+def most_search_compiles(change: DefaultChange) -> int:
+    """Return how many compiles `base_default` takes at most."""
+    if change.base is None and change.head in _BOOLEANS:
+        return len(_BOOLEANS)
+    return 0
+
+
 def base_default(base: BuildSide, change: DefaultChange) -> FoundDefault:
     """Return base's default of an option, as base reports it or as its code shows it.
 
@@ -81,9 +88,9 @@ def base_default(base: BuildSide, change: DefaultChange) -> FoundDefault:
     if change.base is not None:
         return FoundDefault(change.base)
     unreported = "base does not report its default"
-    if change.head not in BOOLEANS:
+    if change.head not in _BOOLEANS:
         return FoundDefault(None, unreported)
-    opposite = BOOLEANS[1 - BOOLEANS.index(change.head)]
+    opposite = _BOOLEANS[1 - _BOOLEANS.index(change.head)]
     for compiles, value in enumerate((change.head, opposite), 1):
         code = base.code_with(f"{change.option}={value}")
         if isinstance(code, Failure):
@@ -97,7 +104,7 @@ def base_default(base: BuildSide, change: DefaultChange) -> FoundDefault:
             return FoundDefault(None, why, compiles)
         return FoundDefault(value, compiles=compiles)
     why = f"{unreported}, and neither true nor false gives its code"
-    return FoundDefault(None, why, len(BOOLEANS))
+    return FoundDefault(None, why, len(_BOOLEANS))
 
 
 def why_set(base: BuildSide, head: BuildSide, option: str) -> str:

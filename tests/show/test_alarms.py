@@ -51,7 +51,7 @@ TARGETS = {
     "llvm-cpu-x86_64": "llvm-cpu",
     "vmvx": "vmvx",
 }
-KEY = CellKey("bert", "vmvx")
+KEY = make.GROWN.key
 
 
 def of(base: make.Edit, head: make.Edit) -> Report:
@@ -90,29 +90,6 @@ def with_(*findings: Finding, report: Report = CHANGED) -> Report:
     return replace(report, verdict=Verdict("fail", findings))
 
 
-GROWN = Finding(
-    key=KEY,
-    level="fail",
-    metric="artifact_bytes",
-    rule="r",
-    kind="change",
-    limit="4KiB and 5%",
-    actual="+",
-    base=50_438,
-    head=83_990,
-    allowed=4_096,
-)
-OVER = replace(
-    GROWN,
-    metric="stack_max_bytes",
-    kind="limit",
-    limit="8KiB",
-    base=8_000,
-    head=9_011,
-    allowed=8_192,
-)
-
-
 # One line for one metric and one root cause.
 
 ARTIFACT = "code size, bert on vmvx: 50,438 → 83,990 B (+66.5 %); limit"
@@ -121,20 +98,25 @@ ARTIFACT = "code size, bert on vmvx: 50,438 → 83,990 B (+66.5 %); limit"
 @pytest.mark.parametrize(
     ("finding", "line"),
     [
-        (GROWN, f"❌ {ARTIFACT} 54,534 B"),
-        (replace(GROWN, limit="1.5%", allowed=756), f"❌ {ARTIFACT} 51,194 B"),
-        (replace(GROWN, accepted="a"), f"☑️ {ARTIFACT} 54,534 B"),
-        (OVER, "❌ stack frame, bert on vmvx: 8,000 → 9,011 B (+12.6 %); limit 8 KiB"),
+        (make.GROWN, f"❌ {ARTIFACT} 54,534 B"),
+        (replace(make.GROWN, limit="1.5%", allowed=756), f"❌ {ARTIFACT} 51,194 B"),
+        (replace(make.GROWN, accepted="a"), f"☑️ {ARTIFACT} 54,534 B"),
         (
-            replace(OVER, base=None),
+            make.OVER,
+            "❌ stack frame, bert on vmvx: 8,000 → 9,011 B (+12.6 %); limit 8 KiB",
+        ),
+        (
+            replace(make.OVER, base=None),
             "❌ stack frame, bert on vmvx: 9,011 B; limit 8 KiB",
         ),
         (
-            replace(GROWN, level="warn", head=None),
+            replace(make.GROWN, level="warn", head=None),
             "⚠️ code size, bert on vmvx: 50,438 B on base, unknown on head",
         ),
         (
-            replace(GROWN, metric="executables", base=0, head=2, limit="0", allowed=0),
+            replace(
+                make.GROWN, metric="executables", base=0, head=2, limit="0", allowed=0
+            ),
             "❌ executables, bert on vmvx: 0 → 2 (new); limit 0",
         ),
     ],
@@ -146,7 +128,9 @@ def test_a_line_says_what_where_how_much_and_what_is_allowed(
 
 
 def test_cells_of_one_metric_and_cause_are_one_line() -> None:
-    equal_findings = [replace(GROWN, key=CellKey(model, "vmvx")) for model in MODELS]
+    equal_findings = [
+        replace(make.GROWN, key=CellKey(model, "vmvx")) for model in MODELS
+    ]
     distinct = [
         replace(finding, head=83_990 + number)
         for number, finding in enumerate(equal_findings)
@@ -161,12 +145,12 @@ def test_cells_of_one_metric_and_cause_are_one_line() -> None:
 
 
 def test_a_part_of_an_artifact_is_reported_where_its_whole_is_not_as_bad() -> None:
-    part = replace(GROWN, metric="vm_bytes")
-    assert len(lines(with_(part, GROWN))) == 1
-    assert lines(with_(part, replace(GROWN, level="warn")))[0].startswith(
+    part = replace(make.GROWN, metric="vm_bytes")
+    assert len(lines(with_(part, make.GROWN))) == 1
+    assert lines(with_(part, replace(make.GROWN, level="warn")))[0].startswith(
         "❌ VM bytecode, "
     )
-    accepted = replace(GROWN, accepted="a")
+    accepted = replace(make.GROWN, accepted="a")
     assert lines(with_(accepted, part))[0].startswith("❌ VM bytecode, "), (
         "what fails is told before what is accepted"
     )
@@ -177,7 +161,7 @@ def test_the_title_of_the_findings_counts_what_is_listed_below_it() -> None:
         return plain(findings(build_facts(report), COMMENT).title)
 
     assert (
-        title(with_(replace(GROWN, metric="vm_bytes"), GROWN))
+        title(with_(replace(make.GROWN, metric="vm_bytes"), make.GROWN))
         == "Findings: 1 of this change, 1 of parts of the same artifacts"
     )
     twice = make.usual()
@@ -280,11 +264,18 @@ def test_a_newly_broken_cell_counts_once_whatever_else_is_wrong_with_it() -> Non
     )
     broken = judge(report.deltas, []).findings
     titled = groups(
-        with_(*broken, GROWN, replace(OVER, metric="stack_alloca_bytes"), report=report)
+        with_(
+            *broken,
+            make.GROWN,
+            replace(make.OVER, metric="stack_alloca_bytes"),
+            report=report,
+        )
     )
     assert [(title, group.cells) for title, group in titled.items()] == [(BROKEN, 1)]
     assert (
-        len(lines(with_(replace(OVER, metric="stack_alloca_bytes"), report=report)))
+        len(
+            lines(with_(replace(make.OVER, metric="stack_alloca_bytes"), report=report))
+        )
         == 1
     ), "where the state is allowed, what the metrics broke is told"
 
@@ -354,10 +345,10 @@ def test_a_cause_that_is_not_shown_is_not_named_by_its_number() -> None:
 
 def test_an_alarm_that_was_not_repeated_says_so() -> None:
     once = of(same, lambda _key, cell: make.grown(cell, artifact_bytes=8))
-    assert lines(with_(GROWN, report=once))[0].endswith(
+    assert lines(with_(make.GROWN, report=once))[0].endswith(
         "limit 54,534 B · not confirmed by a second compile"
     )
-    assert "once" not in lines(with_(GROWN))[0]
+    assert "once" not in lines(with_(make.GROWN))[0]
 
 
 # Below the first screen: fair selections, commands, sides, what is left out.

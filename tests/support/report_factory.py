@@ -246,6 +246,31 @@ def unsupported(side: Snapshot) -> Snapshot:
     )
 
 
+GROWN = Finding(
+    key=CellKey("bert", "vmvx"),
+    level="fail",
+    metric="artifact_bytes",
+    rule="r",
+    kind="change",
+    limit="4KiB and 5%",
+    actual="+",
+    base=50_438,
+    head=83_990,
+    allowed=4_096,
+)
+"""A build's code size grew too much."""
+OVER = replace(
+    GROWN,
+    metric="stack_max_bytes",
+    kind="limit",
+    limit="8KiB",
+    base=8_000,
+    head=9_011,
+    allowed=8_192,
+)
+"""The same build exceeds a limit of stack."""
+
+
 def finding(
     delta: CellDelta, metric: str | None, level: Level, judgement: tuple[str, str, str]
 ) -> Finding:

@@ -111,17 +111,54 @@ def test_symbol_tables_are_no_code_and_a_host_program_is_none_either(
     assert cells["mobilenet_v1_f32_224", "vmvx"]["cause"] == "host"
 
 
-def test_the_pass_behind_spilled_vector_registers_is_named(
-    capsys: pytest.CaptureFixture[str], shared_cache: Path
+@pytest.mark.parametrize(
+    ("cell", "sizes", "name", "operation", "added_count"),
+    [
+        (
+            ("bert_l4_f32_dyn", "x86_64", "main*dispatch_1_*"),
+            {"base": 146344, "head": 57406},
+            "iree-llvmcpu-virtual-vector-lowering",
+            "affine.delinearize_index",
+            -1440,
+        ),
+        (
+            ("jax_mlp_train_step_f32", "riscv64", "main_dispatch_16_*"),
+            {"base": 38060, "head": 60508},
+            "greedy",
+            "VS4R_V",
+            439,
+        ),
+    ],
+    ids=["a gather that is no longer unrolled", "vector registers that are spilled"],
+)
+def test_the_pass_behind_a_large_dispatch_is_named(
+    capsys: pytest.CaptureFixture[str],
+    shared_cache: Path,
+    cell: tuple[str, str, str],
+    sizes: dict[str, int],
+    name: str,
+    operation: str,
+    added_count: int,
 ) -> None:
-    sides = ["--base", "3.11.0", "--head", "3.13.0"]
-    places = ["--config", str(ROOT / "configs/default.yml")]
-    places += ["--cache", str(shared_cache)]
-    selected = ["--model", "jax_mlp_train_step_f32", "--target", "riscv64"]
-    selected += ["--dispatch", "main_dispatch_16_*"]
-    assert main(["trace", *sides, *places, *selected, "--format", "json"]) == 0
+    selected = [
+        word
+        for pair in zip(("--model", "--target", "--dispatch"), cell, strict=True)
+        for word in pair
+    ]
+    sides = [
+        "--base",
+        "3.11.0",
+        "--head",
+        "3.13.0",
+        "--config",
+        str(ROOT / "configs/default.yml"),
+        "--cache",
+        str(shared_cache),
+    ]
+    assert main(["trace", *sides, *selected, "--format", "json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert answer["code_bytes"] == {"base": 38060, "head": 60508}
-    assert answer["same_code"] == {"base": True, "head": True}
-    assert answer["parts_at"] == "greedy"
-    assert answer["operations"]["VS4R_V"] == 439
+    assert answer["code_bytes"] == sizes and answer["same_code"] == {
+        "base": True,
+        "head": True,
+    }
+    assert (answer["parts_at"], answer["operations"][operation]) == (name, added_count)
