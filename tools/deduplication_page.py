@@ -12,12 +12,12 @@ from pathlib import Path
 from evidence_page import table, written
 from places import ROOT
 
-from bot.core.deduplication import EXECUTABLES, REGIONS, deduplication_of
+from bot.core.deduplication import EXECUTABLES, REGIONS, near_duplicates_of
 from bot.core.delta import value_of
 from bot.core.snapshot import Cell, Snapshot
 from bot.core.snapshot_json import from_json
 from bot.show.escape import md_code
-from bot.show.filters import UNKNOWN, amount, plural
+from bot.show.filters import amount, plural
 from bot.show.folded_shares import folded_words
 
 PART = "deduplication"
@@ -45,16 +45,15 @@ def page_lines(snapshot: Snapshot) -> list[str]:
 def _row(cell: Cell) -> list[str]:
     regions = value_of(cell, REGIONS)
     executables = value_of(cell, EXECUTABLES)
-    deduplication = deduplication_of(
-        cell, regions, executables, varies=bool(cell.others)
-    )
-    near = UNKNOWN
-    code_bytes = UNKNOWN
-    if deduplication.near is not None:
-        near = amount(deduplication.near.executables, "count")
-        code_bytes = amount(deduplication.near.code_bytes)
-    counts = [amount(regions, "count"), amount(executables, "count")]
-    return [md_code(cell.key.model), *counts, folded_words(cell), near, code_bytes]
+    near = near_duplicates_of(cell, varies=bool(cell.others))
+    return [
+        md_code(cell.key.model),
+        amount(regions, "count"),
+        amount(executables, "count"),
+        folded_words(cell),
+        amount(near.executables, "count"),
+        amount(near.code_bytes),
+    ]
 
 
 def main(paths: Sequence[str]) -> None:

@@ -1,9 +1,9 @@
-"""How fast does a page of 200 cells open, against a page of as many bytes with nothing but text? In the same browser.
+"""How fast does a page of 200 builds open, against a page of plain text of as many bytes?
 
-`PYTHONPATH=tests/support python tools/page_bench.py` prints both, and the ratio.
-Opening is from the navigation to the end of loading and the first thing that is
-painted, whichever is later; of several rounds, by turns, the median counts. With PAGEs
-it opens those in place of a page of its own.
+Both open in the same browser. `PYTHONPATH=tests/support python tools/page_bench.py`
+prints both times, and their ratio. The time is that from the navigation to the end of
+loading or to the first painting, whichever is later. Both pages open by turns, several
+times, and the median counts. If PAGEs are given, it opens them and no page of its own.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def rows(
 ) -> list[tuple[str, str, str]]:
     """Return the rows for the table of `make bench`: (what, measured, bound)."""
     if not any(map(shutil.which, NAMES)):
-        return [(f"page of {CELLS} cells: no Chromium here to open it", "", "")]
+        return [(f"page of {CELLS} builds: no Chromium here to open it", "", "")]
     pages = {str(path): path.read_text(encoding="utf-8") for path in paths}
     table: list[tuple[str, str, str]] = []
     with (
@@ -97,7 +97,7 @@ def rows(
     ):
         for label, html in (
             pages
-            or {f"page of {CELLS} cells": "".join(html_pieces(repeated_report(CELLS)))}
+            or {f"page of {CELLS} builds": "".join(html_pieces(repeated_report(CELLS)))}
         ).items():
             size, page, text = measured(browser, Path(name), html, rounds)
             table += [

@@ -84,8 +84,8 @@ The columns show:
 - *formed otherwise*: bytes of dispatches that earlier passes formed in another way, or that only one
   side has. *of these proved*: an experiment on the program proves the pass.
 - *own ladder*: bytes of dispatches with a complete ladder of their own. *cause has a ladder*: bytes of
-  dispatches with a root cause of which any dispatch has a complete ladder. Both are shares of the bytes
-  of dispatches that both sides have.
+  all dispatches of a root cause, if at least one of them has a complete ladder. Both are shares of the
+  bytes of dispatches that both sides have.
 - *proved*, *partly*, *refuted*, *not-tried*: bytes by the experiment behind the named cause of this
   dispatch itself. A dispatch counts as not tried even if another dispatch of its root cause was tried.
 - *refuted setting*: bytes of dispatches with a different configuration that does not make the change.

@@ -1,4 +1,4 @@
-"""Measure what `report` costs on 5,000 cells, as a part of `make bench`.
+"""Measure what `report` costs on 5,000 builds, as a part of `make bench`.
 
 It is compared with reading the same two files with Python's `json`.
 
@@ -160,7 +160,7 @@ def rows(snapshot: Snapshot) -> list[tuple[str, str, str]]:
     """Return the rows for the table of `make bench`: (what, measured, bound)."""
     report, json = costs(snapshot)
     return [
-        (f"report on {CELLS:,} cells, CPU", f"{report.cpu_seconds:.1f} s", ""),
+        (f"report on {CELLS:,} builds, CPU", f"{report.cpu_seconds:.1f} s", ""),
         (
             "  the same / json reading its two files",
             f"{report.cpu_seconds / json.cpu_seconds:.1f}",

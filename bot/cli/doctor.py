@@ -185,7 +185,7 @@ def _cache(cache: Path) -> Check:
     except BotError as error:
         return "cache", error.line, "choose another one with --cache or CODE_SIZE_CACHE"
     free = shutil.disk_usage(cache).free
-    hint = "free 2 GiB: an unpacked compiler takes 430 MB"
+    hint = "free 2 GiB: an unpacked compiler takes up to 400 MB"
     if free > _NEEDED_FREE_BYTES:
         hint = ""
     return "cache", f"{cache}, {free >> 30} GiB free", hint

@@ -14,24 +14,12 @@ VARIES = "the build is non-deterministic"
 NO_CODE = "the code size of a member is unknown"
 
 
-class NearDuplicates(Small, frozen=True):
-    """The upper bound of what merging near-duplicate executables could save."""
-
-    executables: int  # members of all families, without one of each family
-    # code of all members but the largest of each family: an upper bound; None if it
-    # is not known
-    code_bytes: int | None
-    reason: str = ""  # why the bytes are not known
-
-
 class Deduplication(Small, frozen=True):
-    """One build of one side; a value that is None has a reason."""
+    """The effect of deduplication on one build of one side."""
 
     regions: Value
     executables: Value
-    near: NearDuplicates | None  # None if the families are not known
     reason: str = ""  # why `folded` is None
-    near_reason: str = ""  # why `near` is None
 
     @property
     def folded(self) -> Value:
@@ -41,12 +29,20 @@ class Deduplication(Small, frozen=True):
         return difference(self.executables, self.regions)
 
 
+class NearDuplicates(Small, frozen=True):
+    """The upper bound of what merging near-duplicate executables could save."""
+
+    # members of all families, without one of each family; None if the families are not
+    # known
+    executables: int | None
+    # code of all members but the largest of each family: an upper bound; None if it
+    # is not known
+    code_bytes: int | None
+    reason: str = ""  # why a value is None
+
+
 def deduplication_of(
-    cell: Cell | None,
-    regions: Value,
-    executables: Value,
-    *,
-    varies: bool,
+    cell: Cell | None, regions: Value, executables: Value
 ) -> Deduplication:
     """Return the effect of deduplication on a build.
 
@@ -54,14 +50,9 @@ def deduplication_of(
         cell: the build on one side; None if the side does not have it.
         regions: its dispatch regions, as they are shown.
         executables: its executables, as they are shown.
-        varies: whether the build is non-deterministic: one compile's code is not that
-            of all.
     """
     if cell is None or not cell.measured:
-        reason = _unmeasured(cell)
-        return Deduplication(
-            regions=None, executables=None, near=None, reason=reason, near_reason=reason
-        )
+        return Deduplication(regions=None, executables=None, reason=_unmeasured(cell))
     reason = ""
     for metric, value in ((REGIONS, regions), (EXECUTABLES, executables)):
         if value is None and not reason:
@@ -73,18 +64,33 @@ def deduplication_of(
             reason = MORE_EXECUTABLES
         elif most_executables > fewest_regions:
             reason = VARIES
-    near_reason = _families_unknown(cell)
-    if near_reason:
-        near = None
-    else:
-        near = _near_duplicates(cell, varies=varies)
-    return Deduplication(
-        regions=regions,
-        executables=executables,
-        near=near,
-        reason=reason,
-        near_reason=near_reason,
-    )
+    return Deduplication(regions=regions, executables=executables, reason=reason)
+
+
+def near_duplicates_of(cell: Cell | None, *, varies: bool) -> NearDuplicates:
+    """Return the near-duplicates of a build.
+
+    Args:
+        cell: the build on one side; None if the side does not have it.
+        varies: whether the build is non-deterministic: one compile's code is not that
+            of all.
+    """
+    if cell is None or not cell.measured:
+        return NearDuplicates(None, None, _unmeasured(cell))
+    unknown = _families_unknown(cell)
+    if unknown:
+        return NearDuplicates(None, None, unknown)
+    if not cell.families:
+        return NearDuplicates(0, 0)
+    members = sum(len(family.members) - 1 for family in cell.families)
+    if varies or cell.others:
+        return NearDuplicates(members, None, VARIES)
+    sizes = code_sizes(cell)
+    bounds = [_bound_bytes(family, sizes) for family in cell.families]
+    sizes_known = [size for size in bounds if size is not None]
+    if len(sizes_known) != len(bounds):
+        return NearDuplicates(members, None, NO_CODE)
+    return NearDuplicates(members, sum(sizes_known))
 
 
 def _unmeasured(cell: Cell | None) -> str:
@@ -100,20 +106,6 @@ def _families_unknown(cell: Cell) -> str:
     if cell.program or cell.families:
         return ""
     return "the program's IR could not be read"
-
-
-def _near_duplicates(cell: Cell, *, varies: bool) -> NearDuplicates:
-    members = sum(len(family.members) - 1 for family in cell.families)
-    if not cell.families:
-        return NearDuplicates(0, 0)
-    if varies or cell.others:
-        return NearDuplicates(members, None, VARIES)
-    sizes = code_sizes(cell)
-    bounds = [_bound_bytes(family, sizes) for family in cell.families]
-    sizes_known = [size for size in bounds if size is not None]
-    if len(sizes_known) != len(bounds):
-        return NearDuplicates(members, None, NO_CODE)
-    return NearDuplicates(members, sum(sizes_known))
 
 
 def code_sizes(cell: Cell) -> dict[str, int | None]:

@@ -8,6 +8,7 @@ model and flags, and different outcomes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 
 from msgspec.structs import replace
@@ -450,8 +451,8 @@ def _compared(
     declared = own_metrics(base.compiler.metrics, head.compiler.metrics)
     metrics = dict[str, MetricDelta]()
     for id_ in (*METRIC_IDS, *declared):
-        metrics[id_] = MetricDelta(
-            id_, base_metrics.get(id_), head_metrics.get(id_), own=declared.get(id_)
+        metrics[id_] = _metric_delta(
+            id_, base_metrics.get(id_), head_metrics.get(id_), declared.get(id_)
         )
     identical = _identical(base_cell, head_cell)
     results = (_result_on(base, key, base_cell), _result_on(head, key, head_cell))
@@ -473,6 +474,17 @@ def _compared(
         reason=reason,
         excused=results in _ON_PURPOSE,
     )
+
+
+@lru_cache(maxsize=4096)
+def _metric_delta(
+    id_: str, base: int | None, head: int | None, own: Metric | None
+) -> MetricDelta:
+    """Return the delta of one metric: the same object for the builds that share it.
+
+    Builds of one model have many numbers in common.
+    """
+    return MetricDelta(id_, base, head, own=own)
 
 
 def _identical(base: Cell | None, head: Cell | None) -> bool | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Annotated, Protocol
 
 import msgspec
@@ -156,7 +156,7 @@ UNPROVED = Proof(status=NOT_TRIED, restored_bytes=0, moved_bytes=0, members=0)
 """The proof of a root cause that has no tried dispatch."""
 
 
-def joint_proof(proofs: Sequence[Experiment], untried_why: str = "") -> Proof:
+def joint_proof(proofs: Iterable[Experiment], untried_why: str = "") -> Proof:
     """Return the joint result of the experiments on dispatches of one root cause.
 
     It is proved if the dispatches with 90 % of the tried bytes are proved. The same
@@ -166,8 +166,10 @@ def joint_proof(proofs: Sequence[Experiment], untried_why: str = "") -> Proof:
         untried_why: the reason if no dispatch was chosen for an experiment.
     """
     restored_bytes = moved_bytes = tried = 0
+    first_why = ""
     bytes_by_status = dict.fromkeys(STATUSES, 0)
     for proof in proofs:
+        first_why = first_why or proof.why
         if proof.restored_bytes is None or not proof.moved_bytes:
             continue
         tried += 1
@@ -177,13 +179,12 @@ def joint_proof(proofs: Sequence[Experiment], untried_why: str = "") -> Proof:
         )
         bytes_by_status[proof.status] += abs(proof.moved_bytes)
     if not tried:
-        whys = [proof.why for proof in proofs if proof.why]
         return Proof(
             status=NOT_TRIED,
             restored_bytes=0,
             moved_bytes=0,
             members=0,
-            why=whys[0] if whys else untried_why,
+            why=first_why or untried_why,
         )
     for status in (PROVED, REFUTED):
         if 100 * bytes_by_status[status] >= LEAST_PROVED_PERCENT * moved_bytes:

@@ -14,6 +14,7 @@ from bot.core.explanation import (
     PassChange,
 )
 from bot.core.proof import PARTLY, PROVED, REFUTED
+from bot.core.record import Small
 from bot.core.snapshot import CellKey
 from bot.explain.carrying import carried_by
 from bot.explain.knobs import turned
@@ -25,7 +26,7 @@ NOT_BY_VALUES = f"{OTHER_CONFIGURATION}, but none of its named values makes the 
 Delta = DispatchDelta | PartDelta
 
 
-class Member(NamedTuple):
+class Member(Small, frozen=True):
     """One delta of a cluster.
 
     `trait`: what else than its cluster's key the words of the cluster are made of.

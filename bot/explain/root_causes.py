@@ -209,8 +209,9 @@ def _proof(
             moved_bytes=total_bytes,
             members=len(members),
         )
-    claims = list(map(claim_of, deltas))
-    return joint_proof(claims, untried_why="" if claims else _NO_DISPATCH)
+    return joint_proof(
+        map(claim_of, deltas), untried_why="" if deltas else _NO_DISPATCH
+    )
 
 
 def _tally(changes: Sequence[int]) -> Tally:
@@ -218,23 +219,23 @@ def _tally(changes: Sequence[int]) -> Tally:
 
 
 def _example(member: Member) -> Example:
-    key, delta, change_bytes, _ = member
+    delta = member.delta
     if isinstance(delta, PartDelta):
         return Example(
-            key=key,
+            key=member.key,
             dispatch="",
             component="",
             base_bytes=None,
             head_bytes=None,
-            change_bytes=change_bytes,
+            change_bytes=member.change_bytes,
             note=delta.what,
         )
     return Example(
-        key=key,
+        key=member.key,
         dispatch=delta.name,
         component=delta.component,
         base_bytes=delta.base.code_bytes if delta.base else None,
         head_bytes=delta.head.code_bytes if delta.head else None,
-        change_bytes=change_bytes,
+        change_bytes=member.change_bytes,
         note=delta.note,
     )

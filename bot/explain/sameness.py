@@ -23,13 +23,16 @@ def same_numbers(base: Dispatch, head: Dispatch) -> bool:
     """
     base_bytes, *base_numbers = numbers(base)
     head_bytes, *head_numbers = numbers(head)
+    if base_bytes != head_bytes:
+        is_sized = base_bytes is not None and head_bytes is not None
+        if not is_sized or code_differs(base, head) is not False:
+            return False
     pairs = zip(base_numbers, head_numbers, strict=True)
     for place, pair in enumerate(pairs):
         is_missing = None in pair
         if pair[0] != pair[1] and not (is_missing and place >= MEMORY_NUMBERS):
             return False
-    sized = base_bytes is not None and head_bytes is not None
-    return base_bytes == head_bytes or (sized and code_differs(base, head) is False)
+    return True
 
 
 def strategy_differs(base: Dispatch, head: Dispatch) -> bool | None:

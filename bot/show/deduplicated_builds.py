@@ -50,15 +50,10 @@ def deduplicated_builds(facts: Facts) -> list[DeduplicatedBuild]:
 def _build(delta: CellDelta) -> DeduplicatedBuild:
     base_regions, head_regions = delta.metrics[REGIONS].sides
     base_executables, head_executables = delta.metrics[EXECUTABLES].sides
-    varies = delta.unstable
     return DeduplicatedBuild(
         delta,
-        base=deduplication_of(
-            delta.base, base_regions, base_executables, varies=varies
-        ),
-        head=deduplication_of(
-            delta.head, head_regions, head_executables, varies=varies
-        ),
+        base=deduplication_of(delta.base, base_regions, base_executables),
+        head=deduplication_of(delta.head, head_regions, head_executables),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from bot.core.deduplication import Deduplication
+from bot.core.deduplication import Deduplication, NearDuplicates, near_duplicates_of
 from bot.core.metrics import code_words
 from bot.core.snapshot import CellKey
 from bot.show.blocks import (
@@ -79,21 +79,25 @@ def _rank(build: DeduplicatedBuild) -> tuple[int, CellKey]:
 
 
 def _row(facts: Facts, build: DeduplicatedBuild, footnotes: Footnotes) -> Row:
+    delta = build.delta
     if facts.report.adoption:
         sides = [build.head]
+        cells = [delta.head]
     else:
         sides = [build.base, build.head]
-    text_form = code_words("", facts.backends.get(build.delta.key.target, ""))
-    code = _together(_near_code(side, footnotes) for side in sides)
+        cells = [delta.base, delta.head]
+    near = [near_duplicates_of(cell, varies=delta.unstable) for cell in cells]
+    text_form = code_words("", facts.backends.get(delta.key.target, ""))
+    code = _together(_near_code(side, footnotes) for side in near)
     if text_form and code[-1] == "B":
         code = f"{code} of {text_form}"
     return (
-        *facts.names(build.delta.key),
+        *facts.names(delta.key),
         _together(amount(side.regions, "count") for side in sides),
         _together(amount(side.executables, "count") for side in sides),
         _together(_folded_count(side, footnotes) for side in sides),
         _together(share_texts(sides)),
-        _together(_near_count(side, footnotes) for side in sides),
+        _together(_near_count(side, footnotes) for side in near),
         code,
     )
 
@@ -112,13 +116,13 @@ def _folded_count(side: Deduplication, footnotes: Footnotes) -> str:
     return amount(side.folded, "count") + footnotes.mark(_note(side.reason))
 
 
-def _near_count(side: Deduplication, footnotes: Footnotes) -> str:
-    if side.near is None:
-        return UNKNOWN + footnotes.mark(_note(side.near_reason))
-    return amount(side.near.executables, "count")
+def _near_count(near: NearDuplicates, footnotes: Footnotes) -> str:
+    if near.executables is None:
+        return UNKNOWN + footnotes.mark(_note(near.reason))
+    return amount(near.executables, "count")
 
 
-def _near_code(side: Deduplication, footnotes: Footnotes) -> str:
-    if side.near is None:
-        return UNKNOWN
-    return amount(side.near.code_bytes) + footnotes.mark(side.near.reason)
+def _near_code(near: NearDuplicates, footnotes: Footnotes) -> str:
+    if near.executables is None:
+        return UNKNOWN  # the count of executables has the note
+    return amount(near.code_bytes) + footnotes.mark(near.reason)

@@ -33,7 +33,7 @@ def folded_words(cell: Cell) -> str:
 def _deduplication(cell: Cell) -> Deduplication:
     regions = value_of(cell, REGIONS)
     executables = value_of(cell, EXECUTABLES)
-    return deduplication_of(cell, regions, executables, varies=bool(cell.others))
+    return deduplication_of(cell, regions, executables)
 
 
 def share_texts(sides: Sequence[Deduplication]) -> list[str]:

@@ -164,9 +164,9 @@ def test_more_executables_than_regions_have_no_share(tmp_path: Path) -> None:
 
 def test_ranges_that_overlap_do_not_say_that_there_are_more_executables() -> None:
     cell = make.snapshot("1").cells[0]
-    overlapping = deduplication_of(cell, Spread(10, 12), Spread(9, 11), varies=True)
+    overlapping = deduplication_of(cell, Spread(10, 12), Spread(9, 11))
     assert overlapping.reason == VARIES
-    apart = deduplication_of(cell, 4, Spread(5, 6), varies=True)
+    apart = deduplication_of(cell, 4, Spread(5, 6))
     assert apart.reason == MORE_EXECUTABLES
 
 
