@@ -42,10 +42,10 @@ def examine(cache: Path, cancel: Cancel, specs: Sequence[str] = ()) -> bool:
     from bot.config.configuration import CONFIG_NAMES
 
     paths = map(Path, CONFIG_NAMES)
+    # the file that the action takes if this directory is the top of the repository
     config_file = next(filter(Path.is_file, paths), None)
     checks = [*_tools(cancel), *_sources(cancel), *_optional()]
     checks.append(_loaded("default suite", None, "install the bot again"))
-    # The action would take this file if this directory was the top of the repository
     if config_file:
         checks.append(
             _loaded(

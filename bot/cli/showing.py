@@ -77,12 +77,13 @@ class TerminalShow:
 
     def report(self, report: Report, files: Sequence[Path]) -> None:
         """Show the outcome of a comparison, its files, and what to read next."""
-        command = [f"open {files[0].parent / 'report.html'}"]
+        following_command = ["open", str(files[0].parent / "report.html")]
         if key := notable_build(report):
-            command = ["code-size-bot", "explain", str(files[0].parent / "report.json")]
-            command += ["--model", key.model, "--target", key.target]
+            report_file = str(files[0].parent / "report.json")
+            following_command = ["code-size-bot", "explain", report_file]
+            following_command += ["--model", key.model, "--target", key.target]
         lines = [f"reproduce: {command}" for command in self._commands]
-        lines.append(f"next: {shlex.join(command) if len(command) > 1 else command[0]}")
+        lines.append(f"next: {shlex.join(following_command)}")
         if self._quiet:
             following = ""
         else:

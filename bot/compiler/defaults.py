@@ -36,8 +36,6 @@ def kept_defaults(
 ) -> OptionDefaults | Failure:
     """Return the options of a compiler, from the cache or from the compiler itself.
 
-    They are those that the cache has of this very compiler, else what it answers.
-
     Args:
         cache: the folder of the cache.
         keeps: the answer may be written to it.

@@ -8,7 +8,6 @@ folder with the list before it uses the compiler.
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import csv
 import hashlib
@@ -235,18 +234,15 @@ def _list_of(home: Path) -> _Listed | None:
     text = read_bounded(records[0], record_name, _MOST_LIST_BYTES).decode(
         "utf-8", "replace"
     )
-    for row in csv.reader(text.splitlines()):
-        if len(row) != 3:
-            return None
-        name, digest, size = row
-        if name == record_name:
-            files[name] = _File(records[0].stat().st_size, hashed(records[0]))
-            continue
-        try:
+    try:
+        for name, digest, size in csv.reader(text.splitlines()):
+            if name == record_name:
+                files[name] = _File(records[0].stat().st_size, hashed(records[0]))
+                continue
             sha256 = base64.urlsafe_b64decode(
                 digest.removeprefix("sha256=") + "="
             ).hex()
             files[name] = _File(int(size), sha256)
-        except (binascii.Error, ValueError):
-            return None
+    except (csv.Error, ValueError):  # also another number of fields, and bad base64
+        return None
     return _Listed((), files, {})

@@ -190,7 +190,7 @@ def _with_default_branch(context: RunContext, payload: Document) -> RunContext:
 
 
 def _same(first: str, second: str) -> bool:
-    """Return whether two names of repositories or labels are the same, whatever their case."""
+    """Return whether two names of repositories are the same, whatever their case."""
     return first.casefold() == second.casefold()
 
 

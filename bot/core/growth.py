@@ -1,10 +1,8 @@
 """Fit how a value grows with the number of a model's layers.
 
-The fit is the exponent of a power law, by least squares.
-
-The fit is linear regression of logarithms: `log value = constant + exponent * log
-layers`. Its interval holds the true exponent with 95 % probability, if the logarithms
-of the values scatter normally around a line.
+The fit is a power law, found by linear regression (least squares) of logarithms: `log
+value = constant + exponent * log layers`. The interval holds the true exponent with
+95 % probability, if the logarithms of the values scatter normally around a line.
 """
 
 from __future__ import annotations
@@ -27,32 +25,28 @@ WARNING_EXPONENT = 1.3
 FEWEST_FOR_INTERVAL = 3
 
 _T_QUANTILES = (
-    *(
-        12.7062,
-        4.3027,
-        3.1824,
-        2.7764,
-        2.5706,
-        2.4469,
-        2.3646,
-        2.3060,
-        2.2622,
-        2.2281,
-        2.2010,
-    ),
-    *(
-        2.1788,
-        2.1604,
-        2.1448,
-        2.1314,
-        2.1199,
-        2.1098,
-        2.1009,
-        2.0930,
-        2.0860,
-        2.0796,
-        2.0739,
-    ),
+    12.7062,
+    4.3027,
+    3.1824,
+    2.7764,
+    2.5706,
+    2.4469,
+    2.3646,
+    2.3060,
+    2.2622,
+    2.2281,
+    2.2010,
+    2.1788,
+    2.1604,
+    2.1448,
+    2.1314,
+    2.1199,
+    2.1098,
+    2.1009,
+    2.0930,
+    2.0860,
+    2.0796,
+    2.0739,
 )
 """The 97.5 % quantiles of Student's t distribution, from 1 degree of freedom on.
 

@@ -14,7 +14,7 @@ from bot.core.record import Count, Name, Record, Small, is_count
 from bot.core.snapshot import Dispatch, Kernel
 from bot.errors import MalformedBinary
 
-# the name of one
+# the name of an MLIR operation
 Operation = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_$.-]{0,79}\Z")]
 
 UNSPEAKABLE = re.compile(r"[^0-9A-Za-z]+")

@@ -2,7 +2,7 @@
 
 Each pass is one key function with its reason.
 
-Nobody's ordinal is a key: one added dispatch shifts the numbers in `main_dispatch_N` of
+Ordinals are never used as keys: one added dispatch shifts all later numbers in `main_dispatch_N` of
 all that follow it.
 """
 
@@ -174,24 +174,22 @@ def index_both(base: Cell, head: Cell) -> tuple[IndexedCell, IndexedCell]:
 
     Facts of one side alone would keep equal entry points apart.
     """
-    base_program = base.program
-    head_program = head.program
-    if base_program is None or head_program is None:
+    if base.program is None or head.program is None:
         return IndexedCell(base), IndexedCell(head)
-    return (
-        IndexedCell(
-            cell=base,
-            sources=sources_of(base_program),
-            components=_components(base_program),
-            program=base_program,
-        ),
-        IndexedCell(
-            cell=head,
-            sources=sources_of(head_program),
-            components=_components(head_program),
-            program=head_program,
-        ),
-    )
+    both_have_sources = base.program.sources and head.program.sources
+    both_have_components = _components(base.program) and _components(head.program)
+    indexed = []
+    for cell, program in ((base, base.program), (head, head.program)):
+        indexed.append(
+            IndexedCell(
+                cell=cell,
+                sources=sources_of(program) if both_have_sources else {},
+                components=_components(program) if both_have_components else {},
+                program=program,
+            )
+        )
+    base_indexed, head_indexed = indexed
+    return base_indexed, head_indexed
 
 
 def match_sides(base: IndexedCell, head: IndexedCell) -> tuple[Match, ...]:

@@ -167,4 +167,4 @@ def push_commits(services: Services, push: Push) -> tuple[str, ...]:
     """
     distance = push.before.distance if push.before else 1
     sha = services.context.sha
-    return (sha, *services.git.ancestors(sha, distance)[: distance - 1])
+    return (sha, *services.git.ancestors(sha, distance - 1))

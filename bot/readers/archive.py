@@ -54,16 +54,10 @@ def is_archive(data: bytes) -> bool:
 
 
 def members_of(data: bytes) -> tuple[Member, ...]:
-    """Return the members without the archive's own indexes.
+    """Return the members of an archive (`is_archive`) without its own indexes.
 
-    Raises `MalformedBinary`, also for a thin archive.
+    Raises `MalformedBinary`.
     """
-    if data.startswith(THIN_MAGIC):
-        raise MalformedBinary(
-            "it is a thin archive without code: create it without `T`", where=_WHERE
-        )
-    if not data.startswith(MAGIC):
-        raise MalformedBinary("it does not begin like an archive", where=_WHERE)
     name_counts = Counter[str]()
     members = list[Member]()
     for name, contents in _entries(data):

@@ -45,9 +45,9 @@ _FAMILIES = {
     "LLVMGPU": "#iree_gpu.pipeline",
     "SPIRV": "#iree_gpu.spirv_pipeline",
 }
-"""Beginning of a pipeline's name up to 3.12.0 → the attribute since 3.13.0.
+"""Beginning of a pipeline's name up to 3.11.0 → the attribute since 3.12.0.
 
-Up to 3.12.0 a pipeline was a word that began with its backend; from 3.13.0 on it is an
+Up to 3.11.0 a pipeline is a word that begins with its backend. From 3.12.0 on it is an
 attribute.
 """
 _FORMER = re.compile(r"(CPU|LLVMGPU|SPIRV)([A-Z]\w*)")

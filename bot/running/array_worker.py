@@ -108,9 +108,7 @@ def values(rng: np.random.Generator, tensor: Any, count: int) -> bytes:
         )
     size = -(-count * bits // 8)
     if below is not None:
-        if bits >= 8:
-            return rng.integers(0, below, count).astype(f"<i{bits // 8}").tobytes()
-        return bytes(size)
+        return rng.integers(0, below, count).astype(f"<i{bits // 8}").tobytes()
     if bits < 32:
         return rng.bytes(size)
     drawn = np.frombuffer(rng.bytes(size), f"<i{bits // 8}")

@@ -600,9 +600,12 @@ def microseconds(report: bytes) -> float | str:
         benchmarks = decoded(report, _Report, "iree-benchmark-module").benchmarks
     except (InputError, UnicodeDecodeError) as error:
         return str(error)
-    if len(benchmarks) != 1 or benchmarks[0].time_unit not in _MICROSECONDS:
+    if len(benchmarks) != 1:
         return f"iree-benchmark-module reports {len(benchmarks)} times instead of one"
-    return benchmarks[0].cpu_time * _MICROSECONDS[benchmarks[0].time_unit]
+    unit = benchmarks[0].time_unit
+    if unit not in _MICROSECONDS:
+        return f"iree-benchmark-module reports a time in {unit[:20]!r}"
+    return benchmarks[0].cpu_time * _MICROSECONDS[unit]
 
 
 def price_of(pairs: Sequence[tuple[float, float]]) -> Price:

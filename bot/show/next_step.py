@@ -146,9 +146,7 @@ def _shrink(facts: Facts, finding: Finding) -> Phrase:
 def _other_step(facts: Facts, finding: Finding) -> Phrase:
     """Return the next step for a finding that is not about code size."""
     named = facts.named(finding.key)
-    by_excess = ""
-    if finding.metric:
-        by_excess = _by_excess(finding)
+    by_excess = _by_excess(finding)
     if not by_excess:
         return phrase("see the finding for ", named)
     return phrase(

@@ -224,9 +224,21 @@ class DataBranch:
             self._tip = self._fetched()
         if self._tip is None or not self._names(self._tip, "--", path):
             raise InputError("is not stored", where=where)
-        return self.repository.data(
-            "cat-file", "blob", f"{self._tip}:{path}", limit=limit
-        )
+        return self._content(f"{self._tip}:{path}", limit)
+
+    def _content(self, name: str, limit: int) -> bytes:
+        """Return a file that the branch has, up to so many bytes.
+
+        The clone has no files, so git fetches it. Raises NetworkError.
+        """
+        try:
+            return self.repository.data("cat-file", "blob", name, limit=limit)
+        except InputError as error:
+            raise self._refused(
+                error.line,
+                f"a file of branch {self._branch} could not be fetched",
+                "read",
+            ) from None
 
     def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Return the entries by the last commit that wrote each; raises NetworkError."""
@@ -267,9 +279,7 @@ class DataBranch:
                 *wanted_blobs,
             )
         for path in paths:
-            data = self.repository.data(
-                "cat-file", "blob", blobs[path], limit=UNPACKED_LIMIT_BYTES
-            )
+            data = self._content(blobs[path], UNPACKED_LIMIT_BYTES)
             write_atomically(folder / path, data)
         write_atomically(folder / ORDER, "".join(lines).encode("ascii"))
 

@@ -11,9 +11,9 @@ def own_repository(clone: Git, directory: Path, address: str) -> Git:
     """Make a bare repository in a directory, and return git for it.
 
     Its origin is that of the clone, or `address` if that is not empty. The clone's own
-    `http` and `credential` settings go along: checkout actions leave their credentials
-    there. A header with a token of the clone's origin does not go to another
-    repository.
+    `http` and `credential` settings and `core.sshCommand` go along: checkout actions
+    leave their credentials there. A header with a token of the clone's origin does not
+    go to another repository.
     """
     url = address or clone.text("remote", "get-url", "origin")
     settings_file = directory / "settings"
@@ -32,7 +32,9 @@ def own_repository(clone: Git, directory: Path, address: str) -> Git:
     settings_file.unlink()
     sections = [_section("remote.origin.url", url)]
     for row in rows:
-        key, _, value = row.partition("\n")
+        key, has_value, value = row.partition("\n")
+        if not has_value:
+            value = "true"  # git's meaning of a key alone
         is_header = key.endswith(".extraheader")
         if key and not (address and is_header):
             sections.append(_section(key, value))

@@ -165,7 +165,7 @@ def _cause(
 ) -> tuple[str | None, str]:
     """Return the cause of the step and the words for it.
 
-    Of another metric than the artifact's size, what changed with it.
+    For another metric than the artifact's size, return what changed with it.
 
     An explanation is of the artifact's bytes: it can name a cause that has nothing to
     do with another metric.

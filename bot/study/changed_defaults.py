@@ -69,7 +69,7 @@ def changed_defaults(
         return ()
     with work.resources() as resources:
         cache = resources.cache
-        found_changes = {}
+        defaults_by_side = {}
         for name, compiler in (("base", base), ("head", head)):
             options = kept_defaults(
                 compiler.toolchain, cache.root, work.cancel, keeps=cache.keeps
@@ -79,8 +79,8 @@ def changed_defaults(
                     f"defaults of compiler options: n/a: {name}: {options.first_line}"
                 )
                 return ()
-            found_changes[name] = options
-        defaults = compare_defaults(found_changes["base"], found_changes["head"])
+            defaults_by_side[name] = options
+        defaults = compare_defaults(defaults_by_side["base"], defaults_by_side["head"])
         changes = (*defaults.changed, *defaults.unreported)[:MOST_CHANGED]
         if not changes:
             return ()

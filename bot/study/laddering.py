@@ -345,10 +345,16 @@ def laddered(
         deltas=deltas,
         sections=work.config.components,
     )
-    roots = root_causes(deltas, causes, edited_models(sides["base"], sides["head"]))
+    backends = backends_of(sides["base"].targets, sides["head"].targets)
+    roots = root_causes(
+        deltas,
+        explanations=causes,
+        edited=edited_models(sides["base"], sides["head"]),
+        backends=backends,
+    )
     verdict = judge(deltas, work.config.thresholds, work.config.states)
     failing = {finding.key for finding in verdict.failing}
-    costs = LadderCosts(backends_of(sides["base"].targets, sides["head"].targets))
+    costs = LadderCosts(backends)
     moved = worth_laddering(causes, costs, roots, failing)
     if base_ir is not None:
         moved = [pair for pair in moved if _is_stored(base_ir, pair)]

@@ -126,10 +126,9 @@ def prove_with(
 ) -> KnobProof:
     """Return the proof of one dispatch, made with this way to compile head."""
     moved_bytes = moved_code_bytes(pair.base, pair.head)
-    head_bytes = pair.head.code_bytes
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
     reason = why_no_experiment(pair.base, pair.head)
-    if moved_bytes is None or head_bytes is None or reason:
+    if moved_bytes is None or reason:
         return untried(reason)
     try:
         knobs = differing_knobs(pair.base_text, pair.head_text)

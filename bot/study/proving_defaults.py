@@ -121,10 +121,9 @@ def prove_default(base: BuildSide, head: BuildSide, change: DefaultChange) -> Kn
     `change.base` is base's default as it is reported, or as `base_default` found it.
     """
     moved_bytes = moved_code_bytes(base.row, head.row)
-    head_bytes = head.row.code_bytes
     untried = partial(KnobProof, NOT_TRIED, moved_bytes=moved_bytes)
     reason = why_no_experiment(base.row, head.row)
-    if moved_bytes is None or head_bytes is None or reason:
+    if moved_bytes is None or reason:
         return untried(reason)
     if change.base is None:
         return untried(f"base's default of {change.option} is not known")

@@ -440,9 +440,10 @@ class Git:
         """
         self.ensure(older)
         self.ensure(newer)
-        listed = self.text(
+        # not `text`, which would strip the blanks of a path
+        listed = self.data(
             "diff-tree", "-r", "--name-only", "--no-renames", "-z", older, newer, "--"
-        )
+        ).decode("utf-8", "replace")
         return [path for path in listed.split("\0") if path]
 
     @contextmanager

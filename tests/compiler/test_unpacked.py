@@ -75,6 +75,16 @@ def appended(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"!")
 
 
+def overlong(path: Path) -> None:
+    """A line that Python's `csv` refuses."""
+    path.write_bytes(b"a" * 200_000)
+
+
+def torn(path: Path) -> None:
+    """A line with too few fields."""
+    path.write_bytes(b"iree/compiler/__init__.py,sha256=\n")
+
+
 def flipped(path: Path) -> None:
     """Another byte, the same size."""
     data = path.read_bytes()
@@ -184,9 +194,11 @@ def test_a_cache_of_an_older_version_is_compared_with_the_record_of_the_wheel(
     (place.root / LIST).unlink()
     flipped(place.binary)
     assert "iree-compile was changed; it is fetched again" in place.measure()
-    (place.root / LIST).unlink()
-    (place.root / record).unlink()
-    assert "it has no list of its files; it is fetched again" in place.measure()
+    damages: tuple[Callable[[Path], None], ...] = (Path.unlink, overlong, torn)
+    for damage in damages:
+        (place.root / LIST).unlink()
+        damage(place.root / record)
+        assert "it has no list of its files; it is fetched again" in place.measure()
 
 
 # Digests in a requirements file.

@@ -142,6 +142,20 @@ def test_without_one_sides_ir_equal_code_still_pairs_and_words_are_the_last_reso
         ]
 
 
+def test_facts_that_only_one_side_has_keep_nothing_apart() -> None:
+    rows = (Row("s", code="x"), Row("r", code="y", words="other"))
+    base = made(*rows)
+    head = made(*reversed(rows), first=4)
+    assert head.program is not None
+    for fact in ("sources", "sites"):
+        poorer = replace(head, program=replace(head.program, **{fact: ()}))
+        for pair in ((base, poorer), (poorer, base)):
+            indexed = index_both(*pair)
+            known = "sources" if fact == "sources" else "components"
+            assert [getattr(side, known) for side in indexed] == [{}, {}]
+            assert {found.passed for found in match(*pair)} == {"identical-binary"}
+
+
 def test_an_entry_point_is_where_most_of_its_sites_are_the_first_of_equals() -> None:
     cell = made(
         Row("s", places=("e.0", "e.1", "e.1")),

@@ -630,7 +630,7 @@ PIPELINES = {
     "#iree_gpu.spirv_pipeline<BaseVectorize>": "BaseVectorize",
     "#iree_codegen.vmvx_pipeline": "vmvx_pipeline",
 }
-"""As releases up to 3.11.0 write pipelines, and as those from 3.13.0 on → as people read them."""
+"""As releases up to 3.11.0 write pipelines, and as those from 3.12.0 on → as people read them."""
 
 
 def test_strategies_in_all_notations(worker: Child, tmp_path: Path) -> None:

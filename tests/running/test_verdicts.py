@@ -220,6 +220,8 @@ def test_times_have_units(unit: str, time: float) -> None:
     )
     assert microseconds(text.encode()) == pytest.approx(time)
     assert isinstance(microseconds(b"\xff"), str)
+    other_unit = b'{"benchmarks": [{"cpu_time": 1.0, "time_unit": "m"}]}'
+    assert microseconds(other_unit) == "iree-benchmark-module reports a time in 'm'"
 
 
 SAID = (

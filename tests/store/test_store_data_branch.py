@@ -19,6 +19,7 @@ from bot.errors import ConfigError, InputError, NetworkError
 from bot.store.data_branch import DataBranch
 from bot.store.entries import path_of
 from bot.store.git_refusals import LOST_A_RACE
+from bot.store.own_repository import own_repository
 from bot.store.rewritten_branch import rewritten_branch
 from bot.system.cancel import Cancel
 from bot.system.git import Git
@@ -79,6 +80,17 @@ def test_what_is_saved_is_found_by_another(origin: Path) -> None:
         f"Code size of {1:040x}",
         "Begin the code size baselines",
     ]
+
+
+def test_a_setting_without_a_value_stays_true(origin: Path, tmp_path: Path) -> None:
+    path = clone(origin, "one")
+    with (path / ".git" / "config").open("a", encoding="utf-8") as file:
+        file.write("[credential]\n\tuseHttpPath\n\tusername = me\n")
+    folder = tmp_path / "own"
+    folder.mkdir()
+    own = own_repository(Git(path, Cancel()), folder, "")
+    assert own.text("config", "--bool", "credential.usehttppath") == "true"
+    assert own.text("config", "credential.username") == "me"
 
 
 def everything(directory: Path) -> dict[str, bytes]:
@@ -287,6 +299,24 @@ def test_a_server_that_refuses_is_quoted_as_what_it_meant(
             store.save(entry(2), SNAPSHOT)
     assert message in caught.value.line
     assert ("may not" in caught.value.line) is (status == 403)
+
+
+def test_a_file_that_the_server_does_not_give_is_no_damaged_snapshot(
+    origin: Path,
+) -> None:
+    """The clone of the branch has no files: git fetches one when it is read."""
+    path = clone(origin, "one")
+    with branch(path) as store:
+        store.save(entry(1), SNAPSHOT)
+    with serving(origin.parent) as server:
+        git(path, "remote", "set-url", "origin", f"{server.url}/origin.git")
+        with branch(path) as store:
+            assert store.entries() == [entry(1)]
+            server.refusals["git-upload-pack"] = 502
+            with pytest.raises(NetworkError, match="could not be fetched"):
+                store.load(entry(1))
+            del server.refusals["git-upload-pack"]
+            assert store.load(entry(1)) == SNAPSHOT
 
 
 @pytest.mark.parametrize("number", ["403", "401"])

@@ -170,5 +170,7 @@ def serving(root: Path, access: Mapping[str, Access] = {}) -> Iterator[GitServer
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()
         server.url = f"http://127.0.0.1:{http.server_port}"
-        yield server
-        http.shutdown()
+        try:
+            yield server
+        finally:
+            http.shutdown()

@@ -56,9 +56,9 @@ def cpu_growth(
 ) -> float:
     """Return the CPU time for an input of twice the size, divided by that for one `GROWTH` times smaller.
 
-    Each time is the least of up to `tries` runs, because a disturbance only adds to it. The
-    small input runs twice at least: a disturbance there would hide a growth. The first
-    ratio below `LINEAR` ends it.
+    Each try stands for itself. The small input runs twice, and the shorter time counts: a
+    disturbance there would hide a growth. The first ratio below `LINEAR` ends it, else the
+    least one counts.
 
     The size has to be so large that the work that does not grow is a small part.
     """
@@ -69,13 +69,13 @@ def cpu_growth(
     while below < _ENOUGH_CPU_SECONDS:
         turns *= 2
         below = _cpu_seconds(small, work, turns)
-    above = inf
+    least_ratio = inf
     for _ in range(tries):
-        below = min(below, _cpu_seconds(small, work, turns))
-        above = min(above, _cpu_seconds(large, work, turns))
-        if above < LINEAR * below:
+        below = min(_cpu_seconds(small, work, turns), _cpu_seconds(small, work, turns))
+        least_ratio = min(least_ratio, _cpu_seconds(large, work, turns) / below)
+        if least_ratio < LINEAR:
             break
-    return above / below
+    return least_ratio
 
 
 def _cpu_seconds(value: Input, work: Callable[[Input], object], turns: int) -> float:
@@ -89,8 +89,10 @@ def _cpu_seconds(value: Input, work: Callable[[Input], object], turns: int) -> f
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """Turn the garbage collector off: it calls Python code of others (`gc.callbacks`)."""
+    was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_on:
+            gc.enable()

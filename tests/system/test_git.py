@@ -354,7 +354,7 @@ def test_the_files_that_differ_between_two_commits_whatever_their_names(
     git(top, "init", "--quiet", "--initial-branch=main")
     shas = []
     for number, names in enumerate(
-        (["same", "a b/c", "old\nname"], ["a b/c", "\u00fc/d"], ["a b/c"])
+        (["same", " a b/c", "old\nname"], [" a b/c", "\u00fc/d"], [" a b/c"])
     ):
         for name in names:
             (top / name).parent.mkdir(exist_ok=True)
@@ -364,7 +364,7 @@ def test_the_files_that_differ_between_two_commits_whatever_their_names(
         git(top, "commit", "--quiet", "--message=x")
         shas.append(git(top, "rev-parse", "HEAD").strip())
     repository = Git(top, Cancel())
-    assert repository.touched(shas[0], shas[1]) == ["a b/c", "old\nname", "\u00fc/d"]
+    assert repository.touched(shas[0], shas[1]) == [" a b/c", "old\nname", "\u00fc/d"]
     assert (
         repository.touched(shas[1], shas[0]) == repository.touched(shas[0], shas[1])
         and repository.touched(shas[0], shas[0]) == []

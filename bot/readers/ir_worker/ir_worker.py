@@ -92,11 +92,12 @@ _PIPELINE = re.compile(
     r"^pipeline = (?:#[\w.]+\.\w*pipeline<(\w+)>|#[\w.]+\.(\w+)(?![\w<])|)"
 )
 _FORMER_NAME = re.compile(r"^(?:CPU|LLVMGPU|SPIRV)(?=[A-Z])")
-_FORMER_VMVX = "VMVXDefault"
-"""The former spelling of a pipeline's name.
+"""The beginning of a pipeline's former name, which had the name of its backend.
 
-Up to 3.12.0 it began with its backend's. The new spelling is not another choice.
+The new spelling is not another choice.
 """
+_FORMER_VMVX = "VMVXDefault"
+"""The former name of VMVX's pipeline."""
 _DIALECT = re.compile(r"#iree_\w+\.(?=\w)")
 
 
@@ -275,14 +276,15 @@ def strategies(ir: Any, module: Any) -> Answer:
     """Return function → its configurations, in one line.
 
     The line is `pipeline, sizes and options | operation: its configuration | …`, with
-    one part for each configuration. The functions of `hal.executable.variant`s that
-    have a `translation_info` (`9.executable-configurations`); one that several variants
-    configure differently has all of it.
+    one part for each configuration. The answer has the functions in
+    `hal.executable.variant`s that have a `translation_info`
+    (`9.executable-configurations`). A function that several variants configure
+    differently has the parts of all variants.
     """
     texts: dict[str, dict[str, None]] = {}
     for variant in collect(ir, module, ("hal.executable.variant",)):
-        # Walks give inner operations first: those before a function, since the last
-        # one, are its own.
+        # A walk gives the operations of a function before the function itself. So the
+        # operations since the last function belong to the next one.
         configurations: list[str] = []
         for op in collect(
             ir, variant, lambda name: not name.startswith(_NEVER_CONFIGURED)
