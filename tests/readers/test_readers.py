@@ -312,10 +312,10 @@ def constants_that_overlap(count: int) -> bytes:
 
 def functions_that_overlap(count: int) -> bytes:
     symbols = b"".join(
-        symbol(KERNEL, kind=FUNCTION, section=1, value=0, size=400 * count)
+        symbol(KERNEL, kind=FUNCTION, section=1, value=0, size=800 * count)
         for _ in range(count)
     )
-    code = Part(PROGBITS, bytes(400 * count), ALLOC | EXECUTE)
+    code = Part(PROGBITS, bytes(800 * count), ALLOC | EXECUTE)
     return elf_file(
         [
             code,
@@ -471,7 +471,7 @@ Hostile = tuple[Callable[[int], bytes], Callable[[bytes], object], int]
 HOSTILE: dict[str, Hostile] = {
     "constants of one place": (constants_of_one_place, function_codes, 6000),
     "constants that overlap": (constants_that_overlap, function_codes, 500),
-    "functions that overlap": (functions_that_overlap, function_codes, 8_000),
+    "functions that overlap": (functions_that_overlap, function_codes, 4_000),
     "many sections": (many_sections, function_codes, 6000),
     "sections of one place": (sections_of_one_place, function_codes, 1000),
     "sections of one place, as an executable": (sections_of_one_place, ELF.read, 1000),
