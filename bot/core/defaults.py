@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
+from bot.core.proof import Status, Words
 from bot.core.record import Amount, Record
 
 _MOST_TEXT = 300
-_MOST_WORDS = 2_000
 MOST_CHANGED = 200
 
 
@@ -40,13 +40,12 @@ class DefaultChange(Record, frozen=True):
 
 
 Text = Annotated[str, msgspec.Meta(max_length=_MOST_TEXT)]
-Words = Annotated[str, msgspec.Meta(max_length=_MOST_WORDS)]
 
 
 class DefaultTrial(Record, frozen=True, omit_defaults=True):
     """The experiment on one dispatch: head is compiled with base's default."""
 
-    status: Literal["proved", "partly", "refuted", "not-tried"]
+    status: Status
     why: Words = ""  # why it was not tried; empty if it was
     # code bytes of the dispatch: head − base, and what base's default undoes of it;
     # None if they are not known

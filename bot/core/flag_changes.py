@@ -7,14 +7,14 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from bot.core.backends import backend_of_option, backends_of
 from bot.core.delta import CellDelta, same_but_for_flags
 from bot.core.planned import LIFTED_LIMIT_FLAG
-from bot.core.proof import status_of
+from bot.core.proof import Status, Words, status_of
 from bot.core.record import Amount, Record
 from bot.core.snapshot import Cell, CellKey, Snapshot
 
@@ -27,21 +27,19 @@ _QUOTED = re.compile(r"""['"\\]|[^\S \t\r\n]""")
 Nearly no command has any of them, and shlex is slow.
 """
 _MOST_FLAG = 200_000  # Linux allows 128 KiB in one argument
-MOST_WORDS = 2_000
 _MOST_NAME = 300
 MOST_FLAGS = 200
 NO_COMPILER = "the compiler of head is not here"
 SIZE = "artifact_bytes"
 
 Flag = Annotated[str, msgspec.Meta(max_length=_MOST_FLAG)]
-Words = Annotated[str, msgspec.Meta(max_length=MOST_WORDS)]
 Text = Annotated[str, msgspec.Meta(max_length=_MOST_NAME)]
 
 
 class FlagTrial(Record, frozen=True, omit_defaults=True):
     """The experiment on one build: head is compiled with this flag as base has it."""
 
-    status: Literal["proved", "partly", "refuted", "not-tried"]
+    status: Status
     why: Words = ""  # why it was not tried; empty if it was
     # True if no build that has this difference of flags differs in anything else: base
     # itself is the experiment, for all of these builds

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from bot.core.proof import PARTLY, PROVED
+from bot.core.proof import MOST_WORDS, PARTLY, PROVED, Status, Words
 from bot.core.record import Amount, Count, Record
 
 PROGRAM_PHASES = (
@@ -36,9 +36,6 @@ EXPERIMENT_WORDS = {
     PARTLY: "partly proved by experiment",
 }
 _SHORT = 200
-_LONG = 2_000
-Status = Literal["proved", "partly", "refuted", "not-tried"]
-Words = Annotated[str, msgspec.Meta(max_length=_LONG)]
 
 
 class ProgramPassProof(Record, frozen=True, omit_defaults=True):
@@ -101,4 +98,4 @@ def regions_status(restored_regions: int, regions: int) -> Status:
 
 def untried(reason: str, compiles: int = 0) -> ProgramProof:
     """Return the proof of an experiment that was not made, with the reason."""
-    return ProgramProof("not-tried", reason[:_LONG], compiles=compiles)
+    return ProgramProof("not-tried", reason[:MOST_WORDS], compiles=compiles)

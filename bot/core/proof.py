@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 
@@ -15,6 +15,7 @@ PROVED, PARTLY, REFUTED, NOT_TRIED = STATUSES = (
     "refuted",
     "not-tried",
 )
+Status = Literal["proved", "partly", "refuted", "not-tried"]
 LEAST_PROVED_PERCENT = 90
 """A cause is proved if undoing it restores at least this share of a change."""
 MOST_PROVED_PERCENT = 110
@@ -22,7 +23,9 @@ MOST_PROVED_PERCENT = 110
 LEAST_PARTLY_PERCENT = 10
 """A cause is refuted if undoing it restores less than this share of a change."""
 MOST_KNOBS = 200
-MOST_WHY = 2_000
+MOST_WORDS = 2_000
+Words = Annotated[str, msgspec.Meta(max_length=MOST_WORDS)]
+"""Words that a report has of an experiment, such as why it was not made."""
 LITTLE_BYTES = 8
 LITTLE_PERCENT = 2
 """Two sizes count as one up to the larger of these; the percentage is of a change."""
@@ -88,7 +91,7 @@ class KnobProof(Record, frozen=True, omit_defaults=True):
 
     status: str
     # why it was not tried; empty if it was
-    why: Annotated[str, msgspec.Meta(max_length=MOST_WHY)] = ""
+    why: Words = ""
     # head − base; None if a size is not known
     moved_bytes: Amount | None = None
     # head's code with base's values of `knobs`; None if it was not tried

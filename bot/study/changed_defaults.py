@@ -23,7 +23,7 @@ from bot.core.defaults import (
 )
 from bot.core.delta import diff
 from bot.core.explanation import DispatchDelta, code_differs, moved_bytes
-from bot.core.proof import KnobProof
+from bot.core.proof import MOST_WORDS, KnobProof
 from bot.core.snapshot import CellKey, Dispatch, Failure, Snapshot
 from bot.explain.explanations import explanations
 from bot.show.filters import plural
@@ -189,7 +189,7 @@ class _Trials:
 def _trial(proof: KnobProof, key: CellKey, delta: DispatchDelta) -> DefaultTrial:
     return DefaultTrial(
         status=proof.status,  # type: ignore[arg-type]  # one of the same four words
-        why=proof.why[:2_000],
+        why=proof.why[:MOST_WORDS],
         moved_bytes=proof.moved_bytes,
         restored_bytes=proof.restored_bytes,
         model=key.model,

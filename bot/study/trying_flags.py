@@ -14,8 +14,9 @@ from bot.compiler.cell_cache import cell_key
 from bot.compiler.compiler import Result
 from bot.compiler.file_options import kind_of
 from bot.compiler.iree import Iree
-from bot.core.flag_changes import MOST_WORDS, SIZE, TriedFlag, with_result
+from bot.core.flag_changes import SIZE, TriedFlag, with_result
 from bot.core.planned import PlannedCell
+from bot.core.proof import MOST_WORDS
 from bot.core.report import Report
 from bot.core.snapshot import Cell
 from bot.core.work import compile_work
