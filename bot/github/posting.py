@@ -139,6 +139,7 @@ def post(services: Services) -> int:
             sha=onto,
             sides=sides,
             config=config,
+            config_name=config_name,
             texts=texts,
         )
         if report.base.compiler.digest:
@@ -167,6 +168,7 @@ def _checked(
     sha: str,
     sides: tuple[Snapshot, Snapshot],
     config: Config,
+    config_name: str,
     texts: Texts,
 ) -> Report:
     """Return a report made from the snapshots and the quoted IR of a run's artifact.
@@ -175,7 +177,7 @@ def _checked(
     because the pull request's own run measured the other one.
 
     `sha`: the commit of the base branch that the head was merged onto; `sides`: as
-    the artifact has them.
+    the artifact has them; `config_name`: empty if the repository has no configuration.
     """
     base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
@@ -205,7 +207,7 @@ def _checked(
     report = replace(report, untrusted=foreign, notes=(*notes, *report.notes))
     if base.compiler.digest:
         return report
-    if not base.models and not workspace_rules(services)[1]:
+    if not base.models and not config_name:
         return adopting(report, Adoption(""))
     if not base.models and (no_compiler := _no_compiler(services, config, sha)):
         return held_to_limits(report, Adoption("", no_compiler))
