@@ -2,8 +2,8 @@
 
 Each pass is one key function with its reason.
 
-Ordinals are never used as keys: one added dispatch shifts all later numbers in `main_dispatch_N` of
-all that follow it.
+The numbers of dispatches (`main_dispatch_N`) are never used as keys: one added dispatch
+shifts all later numbers.
 """
 
 from __future__ import annotations

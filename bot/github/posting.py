@@ -176,8 +176,9 @@ def _checked(
     GitHub's own facts are not read from the artifact. A stored base is preferred,
     because the pull request's own run measured the other one.
 
-    `sha`: the commit of the base branch that the head was merged onto; `sides`: as
-    the artifact has them; `config_name`: empty if the repository has no configuration.
+    `sha`: the commit of the base branch that the head was merged onto. `sides`: as
+    the artifact has them. `config_name`: the file of the configuration; empty if it is
+    the packaged one.
     """
     base, head = sides
     partly = base.source.sha != sha and base.compiler.digest != head.compiler.digest
