@@ -97,7 +97,7 @@ vendor: $(VENV)/.installed ## copy the chart library of the pages, at the versio
 	cp $(VENDOR_BUILD)/node_modules/chart.js/LICENSE.md $(VENDOR)/chart.LICENSE.md
 	sed -i 's,^//# sourceMappingURL=.*,,' $(VENDOR)/chart.js
 
-bench: $(VENV)/.installed ## measure the speed over all models, and compare it with a plain loop (ten minutes)
+bench: $(VENV)/.installed ## measure the speed over all models, and compare it with a plain loop (a quarter of an hour)
 	$(TOOL)/bench.py --config $(CONFIG_full)
 
 # SUITE defaults to `quick`. For evidence it defaults to all models.
