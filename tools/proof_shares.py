@@ -24,7 +24,6 @@ from evidence_work import ANSWERED, CACHE_LIMIT, PAIR, Section, Work, alone
 from places import ROOT
 
 from bot.config.configuration import load_config
-from bot.core.backends import backends_of
 from bot.core.explanation import DispatchDelta, moved_bytes
 from bot.core.ladder import CONFIGURATION, MLIR
 from bot.core.proof import NOT_TRIED, PROVED, REFUTED, STATUSES
@@ -202,9 +201,12 @@ def clustered(report: Report) -> list[list[tuple[CellKey, DispatchDelta]]]:
         return make_cause(cause, what, members, **others)
 
     with patch.object(clustering, "_root_cause", listed):
-        backends = backends_of(report.base.targets, report.head.targets)
-        changed = [edit.model for edit in report.edits]
-        clustering.root_causes(report.deltas, report.explanations, changed, backends)
+        clustering.root_causes_between(
+            report.base,
+            head=report.head,
+            deltas=report.deltas,
+            explanations=report.explanations,
+        )
     return clusters
 
 

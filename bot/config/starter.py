@@ -55,7 +55,7 @@ def discover(top: Path, git: Git) -> Offer:
     Only files that git tracks or would track count. Folders of tests, builds and
     third-party code are skipped.
     """
-    text = git.text(
+    listed = git.names(
         "ls-files",
         "-z",
         "--cached",
@@ -64,9 +64,8 @@ def discover(top: Path, git: Git) -> Offer:
         "--",
         *_LOOKED_FOR,
     )
-    listed = set(filter(None, text.split("\0")))
-    listed = {name for name in listed if (top / name).is_file()}
-    names = [name for name in listed if _is_offered(top, name)]
+    files = {name for name in listed if (top / name).is_file()}
+    names = [name for name in files if _is_offered(top, name)]
     names.sort(key=lambda name: (name.count("/"), name))
     by_stem: dict[str, str] = {}
     for name in names:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
+from bot.core.backends import backends_of
 from bot.core.delta import CellDelta
 from bot.core.explanation import (
     UNKNOWN,
@@ -21,7 +22,7 @@ from bot.core.explanation import (
 from bot.core.json_text import without_zeros
 from bot.core.ladder import Carried
 from bot.core.proof import Proof, joint_proof
-from bot.core.snapshot import CellKey
+from bot.core.snapshot import CellKey, Snapshot
 from bot.explain.carrying import carried_by, claim_of
 from bot.explain.cause_words import described
 from bot.explain.clusters import (
@@ -30,9 +31,25 @@ from bot.explain.clusters import (
     Passed,
     clustered,
 )
+from bot.explain.explanations import edited_models
 from bot.explain.knobs import PIPELINE
 
 _NO_DISPATCH = "it is no dispatch's code"
+
+
+def root_causes_between(
+    base: Snapshot,
+    head: Snapshot,
+    deltas: Sequence[CellDelta],
+    explanations: Mapping[CellKey, Explanation],
+) -> tuple[RootCause, ...]:
+    """Return the root causes of the changes between two sides."""
+    return root_causes(
+        deltas,
+        explanations=explanations,
+        edited=edited_models(base, head),
+        backends=backends_of(base.targets, head.targets),
+    )
 
 
 def root_causes(

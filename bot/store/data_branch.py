@@ -199,10 +199,7 @@ class DataBranch:
         )
 
     def _names(self, *arguments: str) -> list[str]:
-        listing = self.repository.data(
-            "ls-tree", "-z", "--name-only", *arguments
-        ).decode("utf-8", "replace")
-        return [name for name in listing.split("\0") if name]
+        return self.repository.names("ls-tree", "-z", "--name-only", *arguments)
 
     def load(self, entry: Entry) -> Snapshot:
         """Fetch and read one snapshot; raises InputError, NetworkError."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from msgspec import structs
 
 from bot.config.configuration import Config
-from bot.core.backends import backends_of
 from bot.core.comparable import other_version
 from bot.core.delta import CellDelta, diff
 from bot.core.explanation import Explanation
@@ -20,8 +19,8 @@ from bot.core.report import Adoption, Baseline, Report
 from bot.core.sharding import nothing_in_common, unmeasured_models
 from bot.core.snapshot import CellKey, Snapshot
 from bot.errors import NoVerdict
-from bot.explain.explanations import edited_models, explanations
-from bot.explain.root_causes import root_causes
+from bot.explain.explanations import explanations
+from bot.explain.root_causes import root_causes_between
 from bot.explain.texts import Texts, no_texts
 from bot.explain.whole_models import model_edits
 
@@ -54,11 +53,8 @@ def reported(
         report_id=config.report_id,
         notes=tuple(_notes(base, head=head, deltas=deltas, causes=causes)),
         explanations=causes,
-        root_causes=root_causes(
-            deltas,
-            explanations=causes,
-            edited=edited_models(base, head),
-            backends=backends_of(base.targets, head.targets),
+        root_causes=root_causes_between(
+            base, head=head, deltas=deltas, explanations=causes
         ),
         edits=model_edits(base, head, config.components),
         changed_flags=proved_alone(base, head, deltas),

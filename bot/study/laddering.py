@@ -24,8 +24,8 @@ from bot.core.snapshot import Cell, CellKey, Snapshot
 from bot.core.stored_ir import BaseIr
 from bot.core.this_machine import is_local
 from bot.explain.carrying import fitting_ladder
-from bot.explain.explanations import edited_models, explanations
-from bot.explain.root_causes import root_causes
+from bot.explain.explanations import explanations
+from bot.explain.root_causes import root_causes_between
 from bot.show.filters import plural
 from bot.study.changed_dispatches import Moved
 from bot.study.ladder import LadderSide, ladder_from, measured_ladder
@@ -345,16 +345,12 @@ def laddered(
         deltas=deltas,
         sections=work.config.components,
     )
-    backends = backends_of(sides["base"].targets, sides["head"].targets)
-    roots = root_causes(
-        deltas,
-        explanations=causes,
-        edited=edited_models(sides["base"], sides["head"]),
-        backends=backends,
+    roots = root_causes_between(
+        sides["base"], head=sides["head"], deltas=deltas, explanations=causes
     )
     verdict = judge(deltas, work.config.thresholds, work.config.states)
     failing = {finding.key for finding in verdict.failing}
-    costs = LadderCosts(backends)
+    costs = LadderCosts(backends_of(sides["base"].targets, sides["head"].targets))
     moved = worth_laddering(causes, costs, roots, failing)
     if base_ir is not None:
         moved = [pair for pair in moved if _is_stored(base_ir, pair)]

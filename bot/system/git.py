@@ -176,6 +176,14 @@ class Git:
             .strip()
         )
 
+    def names(self, *arguments: str) -> list[str]:
+        """Return the names that a command with `-z` lists, as they are.
+
+        Raises InputError if git fails.
+        """
+        listing = self.data(*arguments).decode("utf-8", "replace")
+        return [name for name in listing.split("\0") if name]
+
     def resolve(self, ref: str) -> str | None:
         """Return the full SHA of the commit that `ref` names here, else at origin.
 
@@ -440,11 +448,9 @@ class Git:
         """
         self.ensure(older)
         self.ensure(newer)
-        # not `text`, which would strip the blanks of a path
-        listed = self.data(
+        return self.names(
             "diff-tree", "-r", "--name-only", "--no-renames", "-z", older, newer, "--"
-        ).decode("utf-8", "replace")
-        return [path for path in listed.split("\0") if path]
+        )
 
     @contextmanager
     def worktree(self, sha: str) -> Iterator[Path]:
