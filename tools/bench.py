@@ -72,14 +72,36 @@ class _Show:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """Wall time, and the CPU time of this process and of its children that ended."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+class Stopwatch:
+    """Measures what is spent from now on."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._before = _cpu_seconds()
+
+    def spent(self) -> Spent:
+        """Return what was spent since the stopwatch was made."""
+        return Spent(
+            seconds=time.monotonic() - self._began,
+            cpu_seconds=_cpu_seconds() - self._before,
+        )
+
+
+@dataclass(frozen=True)
 class Run:
-    """One run of `measure`: its wall time and CPU times.
+    """One run of `measure`.
 
     `cpu_ms`: the CPU time of first compiles, by model.
     """
 
-    seconds: float
-    cpu_seconds: float
+    spent: Spent
     cpu_ms: Mapping[str, int]
     snapshot: Snapshot
 
@@ -88,25 +110,16 @@ def run_measure(request: Request) -> Run:
     """Measure in this process; the time includes everything but Python's own start."""
     show = _Show()
     cancel = Cancel()
-    began = time.monotonic()
-    before = _cpu_seconds()
+    watch = Stopwatch()
     work = Work(request, load_config(request.config), show, cancel)
     snapshot = work.measured([work.prepare("head", request.specs["head"])])["head"]
     write_snapshot(request.out, snapshot)
-    return Run(time.monotonic() - began, _cpu_seconds() - before, show.cpu_ms, snapshot)
-
-
-@dataclass(frozen=True)
-class Loop:
-    """The plain loop's wall time, and the CPU time of all its processes."""
-
-    seconds: float
-    cpu_seconds: float
+    return Run(watch.spent(), show.cpu_ms, snapshot)
 
 
 def plain_loop(
     snapshot: Snapshot, binary: Path, models: Path, scratch: Path, jobs: int
-) -> Loop:
+) -> Spent:
     """Run the printed lines with `xargs`, and return what that costs.
 
     Each line runs in a shell of its own, as anyone would run it.
@@ -127,15 +140,14 @@ def plain_loop(
         for number in range(cell.compiles)
     ]
     script.write_bytes(b"\0".join(text.encode() for text in texts))
-    began = time.monotonic()
-    before = _cpu_seconds()
+    watch = Stopwatch()
     with open(script, "rb") as source:
         subprocess.run(
             ["xargs", "-0", f"-P{jobs}", "-I{}", "sh", "-c", "{}"],
             stdin=source,
             check=True,
         )
-    return Loop(seconds=time.monotonic() - began, cpu_seconds=_cpu_seconds() - before)
+    return watch.spent()
 
 
 def other_artifacts(snapshot: Snapshot, scratch: Path) -> tuple[list[CellKey], int]:
@@ -159,18 +171,7 @@ def other_artifacts(snapshot: Snapshot, scratch: Path) -> tuple[list[CellKey], i
     return different, len(compared)
 
 
-@dataclass(frozen=True)
-class PullRequest:
-    """The cost of a typical pull request's commands.
-
-    It has the CPU time of all processes, and the wall time.
-    """
-
-    cpu_seconds: float
-    minutes: float
-
-
-def pull_request(request: Request) -> PullRequest:
+def pull_request(request: Request) -> Spent:
     """Measure the quick suite's head, and compare it with a base measured before.
 
     These are two commands on one machine, with an empty cache. A pull request with
@@ -192,8 +193,7 @@ def pull_request(request: Request) -> PullRequest:
         ]
         _run(*argv, "--cache", str(scratch / "first"), "--out", base)
         resolve(request.specs["head"], scratch / "second", Cancel(), print)
-        before = _cpu_seconds()
-        began = time.monotonic()
+        watch = Stopwatch()
         _run(*argv, "--cache", str(scratch / "second"), "--out", head)
         _run(
             "report",
@@ -206,7 +206,7 @@ def pull_request(request: Request) -> PullRequest:
             "--out",
             str(scratch / "out"),
         )
-        return PullRequest(_cpu_seconds() - before, (time.monotonic() - began) / 60)
+        return watch.spent()
 
 
 def _run(*argv: str) -> None:
@@ -270,7 +270,11 @@ def bench(config: Path, jobs: int) -> Iterator[Row]:
         yield from _cold_rows(cold, loop, jobs)
         yield from _equal_rows(*other_artifacts(cold.snapshot, scratch))
         warm = run_measure(request)
-        yield "warm run / cold run", f"{warm.seconds / cold.seconds:.4f}", "≤ 0.002"
+        yield (
+            "warm run / cold run",
+            f"{warm.spent.seconds / cold.spent.seconds:.4f}",
+            "≤ 0.002",
+        )
         yield _changed_row(cold, request, scratch)
         pull = pull_request(request)
     yield (
@@ -278,7 +282,7 @@ def bench(config: Path, jobs: int) -> Iterator[Row]:
         f"{pull.cpu_seconds:.0f} CPU s",
         "",
     )
-    yield "  of it on this machine", f"{pull.minutes:.1f} min", ""
+    yield "  of it on this machine", f"{pull.seconds / 60:.1f} min", ""
     yield from report_bench.rows(cold.snapshot)
     yield (
         "dearest start / python -c 'import argparse', CPU",
@@ -289,24 +293,25 @@ def bench(config: Path, jobs: int) -> Iterator[Row]:
     yield "peak memory of the cold run's own process", f"{peak_mib:.0f} MiB", ""
 
 
-def _cold_rows(cold: Run, loop: Loop, jobs: int) -> Iterator[Row]:
+def _cold_rows(cold: Run, loop: Spent, jobs: int) -> Iterator[Row]:
+    spent = cold.spent
     cells = [cell for cell in cold.snapshot.cells if cell.status != "unsupported"]
     compiles = sum(cell.compiles for cell in cells)
     yield (
         f"cold run, {len(cells)} builds, {compiles} compiles",
-        f"{cold.seconds:.1f} s",
+        f"{spent.seconds:.1f} s",
         "",
     )
     yield "plain loop over the same lines", f"{loop.seconds:.1f} s", ""
-    yield "cold run / plain loop", f"{cold.seconds / loop.seconds:.2f}", "≤ 1.00"
+    yield "cold run / plain loop", f"{spent.seconds / loop.seconds:.2f}", "≤ 1.00"
     yield (
         "  the same in CPU time",
-        f"{cold.cpu_seconds / loop.cpu_seconds:.2f}",
+        f"{spent.cpu_seconds / loop.cpu_seconds:.2f}",
         "",
     )
     yield (
         "CPU time / (threads × wall)",
-        f"{cold.cpu_seconds / (jobs * cold.seconds):.3f}",
+        f"{spent.cpu_seconds / (jobs * spent.seconds):.3f}",
         "≥ 0.97",
     )
 
@@ -337,7 +342,11 @@ def _changed_row(cold: Run, request: Request, scratch: Path) -> Row:
     _changed_suite(request.config, scratch, changed)
     again = run_measure(replace(request, config=scratch / "config.yml"))
     bound = f"≤ {cold.cpu_ms[changed] / compiled:.3f} + 0.01"
-    return f"{changed} changed / cold run", f"{again.seconds / cold.seconds:.3f}", bound
+    return (
+        f"{changed} changed / cold run",
+        f"{again.spent.seconds / cold.spent.seconds:.3f}",
+        bound,
+    )
 
 
 def main() -> int:

@@ -436,9 +436,9 @@ def test_the_last_line_is_a_next_step(bench: Bench) -> None:
         == "next: code-size-bot explain out/report.json --model a --target vmvx"
     )
     assert bench.run(*outcome.out.splitlines()[-1].split()[2:]).code == 0
-    outcome = bench.run("report", "--base", "base.json", "--head", "base.json")
-    assert outcome.out.splitlines()[-1] == "next: open out/report.html"
     same = ("report", "--base", "base.json", "--head", "base.json")
+    outcome = bench.run(*same)
+    assert outcome.out.splitlines()[-1] == "next: open out/report.html"
     outcome = bench.run(*same, "--out", "my out")
     assert outcome.out.splitlines()[-1] == "next: open 'my out/report.html'"
 

@@ -15,6 +15,7 @@ from test_architecture import FLOORS, SOURCES
 
 from bot import errors
 from bot.cli.init import PLACEHOLDER
+from bot.cli.main import COMMANDS
 from bot.config.configuration import CompilerKeys, load_config
 from bot.config.events import INPUTS
 from bot.config.experiments import load_experiments
@@ -154,6 +155,11 @@ def test_the_license_is_there_and_is_the_one_that_is_declared() -> None:
 
 
 # Tables
+
+
+def test_the_page_of_the_commands_lists_each_of_them() -> None:
+    missing = set(COMMANDS) - column("docs/commands.md")
+    assert not missing, "docs/commands.md has no row for these commands"
 
 
 def test_every_state_cause_key_and_exit_code_is_described() -> None:

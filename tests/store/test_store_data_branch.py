@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from git_server import serving
+from git_server import GitServer, serving
 from github_runner import git
 from replacing import replace
 from report_factory import snapshot
@@ -57,6 +59,17 @@ def branch(directory: Path) -> DataBranch:
         time.sleep(seconds / 10)
 
     return DataBranch(Git(directory, Cancel()), sleep=pause)
+
+
+@contextmanager
+def stored_behind_http(origin: Path) -> Iterator[tuple[Path, GitServer]]:
+    """A clone whose origin is a server, and has the first snapshot."""
+    path = clone(origin, "one")
+    with branch(path) as store:
+        store.save(entry(1), SNAPSHOT)
+    with serving(origin.parent) as server:
+        git(path, "remote", "set-url", "origin", f"{server.url}/origin.git")
+        yield path, server
 
 
 def stored(origin: Path) -> list[str]:
@@ -289,11 +302,7 @@ def test_a_server_that_refuses_is_quoted_as_what_it_meant(
     origin: Path, service: str, status: int, message: str
 ) -> None:
     """Over HTTP, by git's own words for the status."""
-    path = clone(origin, "one")
-    with branch(path) as store:
-        store.save(entry(1), SNAPSHOT)
-    with serving(origin.parent) as server:
-        git(path, "remote", "set-url", "origin", f"{server.url}/origin.git")
+    with stored_behind_http(origin) as (path, server):
         server.refusals[service] = status
         with branch(path) as store, pytest.raises(NetworkError) as caught:
             store.save(entry(2), SNAPSHOT)
@@ -305,18 +314,13 @@ def test_a_file_that_the_server_does_not_give_is_no_damaged_snapshot(
     origin: Path,
 ) -> None:
     """The clone of the branch has no files: git fetches one when it is read."""
-    path = clone(origin, "one")
-    with branch(path) as store:
-        store.save(entry(1), SNAPSHOT)
-    with serving(origin.parent) as server:
-        git(path, "remote", "set-url", "origin", f"{server.url}/origin.git")
-        with branch(path) as store:
-            assert store.entries() == [entry(1)]
-            server.refusals["git-upload-pack"] = 502
-            with pytest.raises(NetworkError, match="could not be fetched"):
-                store.load(entry(1))
-            del server.refusals["git-upload-pack"]
-            assert store.load(entry(1)) == SNAPSHOT
+    with stored_behind_http(origin) as (path, server), branch(path) as store:
+        assert store.entries() == [entry(1)]
+        server.refusals["git-upload-pack"] = 502
+        with pytest.raises(NetworkError, match="could not be fetched"):
+            store.load(entry(1))
+        del server.refusals["git-upload-pack"]
+        assert store.load(entry(1)) == SNAPSHOT
 
 
 @pytest.mark.parametrize("number", ["403", "401"])

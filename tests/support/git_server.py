@@ -8,12 +8,13 @@ from __future__ import annotations
 import base64
 import os
 import subprocess
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+
+from background_server import running
 
 
 def header_of(token: str) -> str:
@@ -167,10 +168,6 @@ def serving(root: Path, access: Mapping[str, Access] = {}) -> Iterator[GitServer
 
         do_GET = do_POST = answer  # noqa: N815 - the base class looks for these names
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        server.url = f"http://127.0.0.1:{http.server_port}"
-        try:
-            yield server
-        finally:
-            http.shutdown()
+    with running(Handler) as address:
+        server.url = address
+        yield server

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
+from background_server import running
 
 PAGE = "/pip-release-links.html"
 
@@ -41,13 +41,9 @@ def serving(wheels: Path) -> Iterator[LinksPage]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Site, directory=str(wheels))
-    ) as server:
-        page = LinksPage(f"http://127.0.0.1:{server.server_port}{PAGE}", wheels)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with running(partial(Site, directory=str(wheels))) as address:
+        page = LinksPage(f"{address}{PAGE}", wheels)
         yield page
-        server.shutdown()
 
 
 def no_other_source(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from background_server import running
 from github_runner import git
 from places import ROOT
 
@@ -242,10 +242,8 @@ def server() -> Iterator[tuple[str, list[list[str]]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{http.server_address[1]}", headers_of_requests
-        http.shutdown()
+    with running(Handler) as address:
+        yield address, headers_of_requests
 
 
 @pytest.mark.parametrize("persisted", [False, True])
