@@ -74,7 +74,7 @@ def discover(top: Path, git: Git) -> Offer:
     smallest = sorted(
         by_stem.values(), key=lambda name: ((top / name).stat().st_size, name)
     )[:MOST_MODELS]
-    left_out = sum(name.endswith(_SUFFIXES) for name in listed) - len(smallest)
+    left_out = sum(name.endswith(_SUFFIXES) for name in files) - len(smallest)
     for name in filter(_PINS.fullmatch, names):
         with suppress(ConfigError):
             return Offer(
